@@ -1,0 +1,17 @@
+# Flags that every target of the project shares; they are private, so no consumer inherits them.
+add_library(levelhead_flags INTERFACE)
+target_compile_features(levelhead_flags INTERFACE cxx_std_20)
+# Contraction would make bits depend on inlining; explicit fma is used instead. Never -ffast-math.
+target_compile_options(levelhead_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wshadow
+                                                 -Wconversion -Wno-sign-conversion)
+if(LEVELHEAD_WARNINGS_AS_ERRORS)
+  target_compile_options(levelhead_flags INTERFACE -Werror)
+endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  target_compile_options(levelhead_flags INTERFACE -march=x86-64-v2)
+endif()
+if(LEVELHEAD_SANITIZE)
+  target_compile_options(levelhead_flags INTERFACE -fsanitize=${LEVELHEAD_SANITIZE} -fno-omit-frame-pointer
+                                                   -fno-sanitize-recover=all)
+  target_link_options(levelhead_flags INTERFACE -fsanitize=${LEVELHEAD_SANITIZE})
+endif()

@@ -1,0 +1,2 @@
+// Heads described, models judged.
+#pragma once

@@ -1,0 +1,22 @@
+// Scale policies become one number per query row here; kernels know none of them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace levelhead {
+
+/// Fills problem.multipliers from the policy (spec section 3). Allocates at most [B, Hq, Nq].
+void fill_multipliers(Problem& problem, const Inputs& inputs, const Options& options);
+
+/// Reduces d loss / d multiplier [B, Hq, Nq] to the gradients of the policy's own parameters
+/// (dscale, dssmax_s, dqk_gain), and writes those asked for.
+void reduce_dmultiplier(const Problem& problem, const Options& options, std::span<const double> dmultiplier,
+                        const Gradients& gradients);
+
+/// Visible keys of one row over all of section 2, mask and bias included.
+std::int64_t count_visible(const Problem& problem, const Segment& segment, std::int64_t h, std::int64_t i);
+
+}  // namespace levelhead
