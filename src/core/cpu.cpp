@@ -1,1 +1,80 @@
-// Placeholder: its owner fills it.
+#include "core/cpu.hpp"
+
+#include <hwy/targets.h>
+
+#include <array>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "levelhead/attention.hpp"
+
+namespace levelhead {
+namespace {
+
+#if defined(__x86_64__)
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf) {
+  Registers r;
+  if (__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) return {};
+  return r;
+}
+
+std::string brand() {
+  std::array<unsigned, 12> words{};
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    const Registers r = cpuid(0x80000002U + leaf, 0);
+    words[4 * leaf] = r.eax;
+    words[4 * leaf + 1] = r.ebx;
+    words[4 * leaf + 2] = r.ecx;
+    words[4 * leaf + 3] = r.edx;
+  }
+  std::array<char, sizeof(words) + 1> text{};
+  std::memcpy(text.data(), words.data(), sizeof(words));
+  std::string name(text.data());
+  const std::size_t begin = name.find_first_not_of(' ');
+  if (begin == std::string::npos) return "x86-64";
+  return name.substr(begin, name.find_last_not_of(' ') - begin + 1);
+}
+
+#endif
+
+}  // namespace
+
+Cpu detect_cpu() {
+  Cpu cpu;
+  cpu.highway_targets = hwy::SupportedTargets();
+#if defined(__x86_64__)
+  cpu.name = brand();
+  // The operating system's consent to 512-bit state is part of Highway's own test for AVX3.
+  const bool avx512 = (cpu.highway_targets & HWY_AVX3) != 0;
+  cpu.avx512_bf16 = avx512 && (cpuid(7, 1).eax & (1U << 5)) != 0;
+  const unsigned edx = cpuid(7, 0).edx;
+  cpu.amx_bf16 = (edx & (1U << 22)) != 0 && (edx & (1U << 24)) != 0;
+#else
+  cpu.name = "unknown CPU";
+#endif
+  return cpu;
+}
+
+std::string cpu_name() {
+  const Cpu cpu = detect_cpu();
+  std::string name = cpu.name;
+  for (const auto& [target, label] : {std::pair<std::int64_t, const char*>{HWY_SSE4, "SSE4"},
+                                      {HWY_AVX2, "AVX2"},
+                                      {HWY_AVX3, "AVX-512"},
+                                      {HWY_NEON, "NEON"}}) {
+    if ((cpu.highway_targets & target) != 0) name += std::string(", ") + label;
+  }
+  if (cpu.avx512_bf16) name += ", AVX512_BF16";
+  if (cpu.amx_bf16) name += ", AMX_BF16";
+  return name;
+}
+
+}  // namespace levelhead
