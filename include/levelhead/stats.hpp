@@ -67,4 +67,33 @@ double log_sum_exp(const RowState& state, std::optional<double> sink) noexcept;
 /// Finishes a row. sink: the row's sink logit, if it has one.
 RowStatistics row_statistics(const RowState& state, std::optional<double> sink) noexcept;
 
+/// Calls f(name, value) for each statistic the level measured, in the order of spec section 5. value is an
+/// std::int64_t (count), a double or a bool (saturated).
+template <class F>
+void for_each_statistic(const RowStatistics& row, F&& f) {
+  const bool entropy = row.level >= StatisticsLevel::entropy;
+  const bool all = row.level >= StatisticsLevel::all;
+  const auto visit = [&f](bool measured, std::string_view name, auto value) {
+    if (measured) f(name, value);
+  };
+  visit(true, "count", row.count);
+  visit(all, "mean", row.mean);
+  visit(all, "variance", row.variance);
+  visit(true, "max", row.max);
+  visit(all, "min", row.min);
+  visit(all, "absmax", row.absmax);
+  visit(all, "absmax_uncapped", row.absmax_uncapped);
+  visit(true, "lse", row.lse);
+  visit(entropy, "entropy", row.entropy);
+  visit(entropy, "entropy_sink", row.entropy_sink);
+  visit(all, "effective_keys", row.effective_keys);
+  visit(entropy, "perplexity", row.perplexity);
+  visit(entropy, "top1", row.top1);
+  visit(all, "trace_gain", row.trace_gain);
+  visit(all, "frobenius_gain", row.frobenius_gain);
+  visit(all, "first_key_mass", row.first_key_mass);
+  visit(entropy, "sink_mass", row.sink_mass);
+  visit(entropy, "saturated", row.saturated);
+}
+
 }  // namespace levelhead
