@@ -1,0 +1,41 @@
+# The project's commands: `make` lists them. Each installs what is missing first (scripts/packages.txt).
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-more format install clean
+JOBS := $(shell nproc)
+PREFIX ?= /usr/local
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: ## install the missing Debian packages, named first (sudo only when not root)
+	@scripts/setup.sh build test
+
+build: ## build the command: build/release/bin/levelhead
+	@scripts/setup.sh build
+	@scripts/build.sh release levelhead_cli
+
+demo: build ## judge the two captures of trained models that the command carries
+	build/release/bin/levelhead check
+
+test: setup ## check the format, then run all tests: release, and with address and undefined-behaviour sanitizers
+	scripts/format.sh --check
+	scripts/build.sh release
+	ctest --preset release -j $(JOBS)
+	scripts/build.sh asan
+	ctest --preset asan -j $(JOBS)
+
+test-more: ## lint, and run all tests with the thread sanitizer (slower)
+	@scripts/setup.sh build test more
+	scripts/lint.sh
+	scripts/build.sh tsan
+	ctest --preset tsan -j $(JOBS)
+
+format: ## format all C++ files
+	@scripts/setup.sh build test
+	scripts/format.sh
+
+install: build ## install the library, headers and command below PREFIX (/usr/local)
+	cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove all that was built
+	rm -rf build
