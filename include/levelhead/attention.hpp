@@ -65,17 +65,17 @@ class Window {
 
 /// Everything that is read. Shapes as given; floating tensors besides q, k, v are f32 (f64 too beside f64 q).
 struct Inputs {
-  TensorView q;                            ///< [B, Hq, Nq, D], f64 f32 bf16 f16; one type for q, k, v
-  TensorView k;                            ///< [B, Hk, Nk, D], Hq a multiple of Hk
-  TensorView v;                            ///< [B, Hk, Nk, Dv]
-  std::optional<TensorView> mask;          ///< broadcastable to [B, Hq, Nq, Nk], bool: true may attend
-  std::optional<TensorView> bias;          ///< broadcastable to [B, Hq, Nq, Nk], f32 or q's type; -inf hides
-  std::optional<TensorView> alibi_slopes;  ///< [Hq]: adds slope * (j - i - offset)
-  std::optional<TensorView> sinks;         ///< [Hq]: one more logit in the denominator, with no value
-  std::optional<TensorView> q_lengths;     ///< [B], i64 or i32: valid tokens at the start of each batch item
-  std::optional<TensorView> k_lengths;     ///< [B], i64 or i32
-  std::optional<TensorView> q_offsets;     ///< [documents + 1], i64 or i32: packed documents, B = 1
-  std::optional<TensorView> k_offsets;     ///< [documents + 1], i64 or i32
+  TensorView q;                              ///< [B, Hq, Nq, D], f64 f32 bf16 f16; one type for q, k, v
+  TensorView k;                              ///< [B, Hk, Nk, D], Hq a multiple of Hk
+  TensorView v;                              ///< [B, Hk, Nk, Dv]
+  std::optional<TensorView> mask{};          ///< broadcastable to [B, Hq, Nq, Nk], bool: true may attend
+  std::optional<TensorView> bias{};          ///< broadcastable to [B, Hq, Nq, Nk], f32 or q's type; -inf hides
+  std::optional<TensorView> alibi_slopes{};  ///< [Hq]: adds slope * (j - i - offset)
+  std::optional<TensorView> sinks{};         ///< [Hq]: one more logit in the denominator, with no value
+  std::optional<TensorView> q_lengths{};     ///< [B], i64 or i32: valid tokens at the start of each batch item
+  std::optional<TensorView> k_lengths{};     ///< [B], i64 or i32
+  std::optional<TensorView> q_offsets{};     ///< [documents + 1], i64 or i32: packed documents, B = 1
+  std::optional<TensorView> k_offsets{};     ///< [documents + 1], i64 or i32
 };
 
 struct Options {
@@ -88,9 +88,9 @@ struct Options {
 
 /// Everything forward writes. An absent output is not computed.
 struct Outputs {
-  std::optional<MutableTensorView> o;    ///< [B, Hq, Nq, Dv], q's type; or f32 beside 16-bit q, for later merging
-  std::optional<MutableTensorView> lse;  ///< [B, Hq, Nq], f32 (f64 beside f64 q)
-  std::span<RowState> state{};           ///< [B, Hq, Nq] dense, or empty
+  std::optional<MutableTensorView> o{};    ///< [B, Hq, Nq, Dv], q's type; or f32 beside 16-bit q, for later merging
+  std::optional<MutableTensorView> lse{};  ///< [B, Hq, Nq], f32 (f64 beside f64 q)
+  std::span<RowState> state{};             ///< [B, Hq, Nq] dense, or empty
 };
 
 /// What backward needs of the forward pass.
@@ -100,20 +100,20 @@ struct Saved {
 
 /// Incoming gradients; at least one. Statistics other than lse and entropy carry none, so none can be given.
 struct OutputGradients {
-  std::optional<TensorView> dout;      ///< [B, Hq, Nq, Dv], q's type
-  std::optional<TensorView> dlse;      ///< [B, Hq, Nq], f32 (f64 too beside f64 q)
-  std::optional<TensorView> dentropy;  ///< [B, Hq, Nq], f32 (f64 too beside f64 q)
+  std::optional<TensorView> dout{};      ///< [B, Hq, Nq, Dv], q's type
+  std::optional<TensorView> dlse{};      ///< [B, Hq, Nq], f32 (f64 too beside f64 q)
+  std::optional<TensorView> dentropy{};  ///< [B, Hq, Nq], f32 (f64 too beside f64 q)
 };
 
 /// Everything backward writes. An absent one is not computed; one whose input is absent is an error.
 struct Gradients {
-  std::optional<MutableTensorView> dq, dk, dv;     ///< shape and type of q, k, v
-  std::optional<MutableTensorView> dbias;          ///< shape of bias, f32 (f64 beside f64 q)
-  std::optional<MutableTensorView> dsinks;         ///< [Hq], f32 (f64 beside f64 q), as all below
-  std::optional<MutableTensorView> dalibi_slopes;  ///< [Hq]
-  std::optional<MutableTensorView> dscale;         ///< shape of PerHead or PerRow values
-  std::optional<MutableTensorView> dssmax_s;       ///< [Hq]
-  std::optional<MutableTensorView> dqk_gain;       ///< [Hq]
+  std::optional<MutableTensorView> dq{}, dk{}, dv{};  ///< shape and type of q, k, v
+  std::optional<MutableTensorView> dbias{};           ///< shape of bias, f32 (f64 beside f64 q)
+  std::optional<MutableTensorView> dsinks{};          ///< [Hq], f32 (f64 beside f64 q), as all below
+  std::optional<MutableTensorView> dalibi_slopes{};   ///< [Hq]
+  std::optional<MutableTensorView> dscale{};          ///< shape of PerHead or PerRow values
+  std::optional<MutableTensorView> dssmax_s{};        ///< [Hq]
+  std::optional<MutableTensorView> dqk_gain{};        ///< [Hq]
 };
 
 /// How a call was computed.
