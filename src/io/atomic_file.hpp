@@ -26,7 +26,10 @@ class AtomicFile {
  private:
   void open_direct(const std::string& target);
   void open_temporary(const std::string& target);
+  void discard() noexcept;
+  void release_slot() noexcept;
   [[noreturn]] void fail(const char* doing, int error) const;
+  [[noreturn]] void discard_and_fail(const char* doing, int error);  // for the constructor, which no destructor follows
 
   std::string path_;       // as the caller wrote it, for errors
   std::string target_;     // what rename replaces; empty when written directly
