@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "io/byte_reader.hpp"
 #include "io/safetensors.hpp"

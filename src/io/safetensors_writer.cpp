@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "io/atomic_file.hpp"
 #include "io/safetensors.hpp"
