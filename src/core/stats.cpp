@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/row_state.hpp"
+
 namespace levelhead {
 namespace {
 
@@ -17,13 +19,6 @@ bool only_minus_infinity(const RowState& s) { return s.count > 0 && s.max == -in
 
 // e^(m - m'), m' >= m. The row that saw only -inf has nothing to rescale, also against its like.
 double rescale_factor(double m, double larger) { return m == -inf ? 0 : std::exp(m - larger); }
-
-void poison(RowState& s) {
-  s.max = s.sum = nan;
-  if (s.level >= StatisticsLevel::entropy) s.weighted = nan;
-  if (s.level < StatisticsLevel::all) return;
-  s.sum2 = s.sum3 = s.mean = s.m2 = s.min = s.absmax_uncapped = s.first_logit = nan;
-}
 
 // sum of e^(s-m')(s-m') from w, l and m: e^(m-m') (w + l (m - m')); a factor of 0 wins over m - m' = -inf.
 double rebased_weighted(double weighted, double sum, double m, double larger) {
@@ -128,7 +123,7 @@ RowState merge(const RowState& a, const RowState& b) noexcept {
   out.level = std::min(a.level, b.level);
   out.count = a.count + b.count;
   if (is_nan_row(a) || is_nan_row(b)) {
-    poison(out);
+    make_nan(out);
     out.first_key = std::min(a.first_key, b.first_key);
     return out;
   }
