@@ -1,1 +1,116 @@
-// Placeholder: its owner fills it.
+#include "core/problem.hpp"
+
+#include <cmath>
+
+#include "core/check.hpp"
+#include "core/element.hpp"
+#include "core/problem_parts.hpp"
+
+namespace levelhead {
+namespace {
+
+void check_qkv_views(const Inputs& inputs) {
+  for (const Named& tensor : {Named{"q", inputs.q}, Named{"k", inputs.k}, Named{"v", inputs.v}}) {
+    check_view(tensor);
+    if (tensor.view.rank != 4)
+      fail(text(tensor), " has rank ", tensor.view.rank, " but must have 4: [B, heads, tokens, dim]");
+    const DType type = tensor.view.dtype;
+    if (type != DType::f64 && type != DType::f32 && type != DType::bf16 && type != DType::f16)
+      fail(text(tensor), " is ", name_of(type), " but q, k and v must be f64, f32, bf16 or f16");
+  }
+}
+
+// Two tensors that must have the same size on an axis, in the user's words: "k has 5 tokens but v has 6".
+void check_same(const Named& a, const Named& b, int axis, std::string_view one, std::string_view many) {
+  const std::int64_t x = a.view.sizes[axis], y = b.view.sizes[axis];
+  if (x != y)
+    fail(a.name, " has ", x, " ", x == 1 ? one : many, " but ", b.name, " has ", y, ": ", text(a), " and ", text(b),
+         " must agree on axis ", axis);
+}
+
+void check_qkv(const Inputs& inputs) {
+  check_qkv_views(inputs);
+  const Named q{"q", inputs.q}, k{"k", inputs.k}, v{"v", inputs.v};
+  for (const Named& other : {k, v}) {
+    if (other.view.dtype != q.view.dtype)
+      fail("q is ", name_of(q.view.dtype), " but ", other.name, " is ", name_of(other.view.dtype),
+           ": q, k and v must have one type");
+  }
+  check_same(q, k, 0, "batch item", "batch items");
+  check_same(k, v, 0, "batch item", "batch items");
+  check_same(k, v, 1, "head", "heads");
+  check_same(k, v, 2, "token", "tokens");
+  check_same(q, k, 3, "component", "components");
+  const std::int64_t Hq = q.view.sizes[1], Hk = k.view.sizes[1];
+  if (Hk == 0 ? Hq != 0 : Hq % Hk != 0)
+    fail("q has ", Hq, " heads and k has ", Hk, ": ", text(q), " must have a multiple of the heads of ", text(k));
+}
+
+// Everything that is held per row is counted in these bytes.
+void check_rows(const Inputs& inputs, const Problem& p) {
+  if (!product({p.B, p.Hq, p.Nq, static_cast<std::int64_t>(sizeof(RowState))}))
+    fail(text({"q", inputs.q}), " overflows: B * Hq * Nq states of ", sizeof(RowState), " bytes exceed 64 bits");
+}
+
+std::vector<double> read_per_head(const Named& tensor, const Problem& p) {
+  check_shape(tensor, {{"Hq", p.Hq}});
+  check_number_type(tensor, p.dtype);
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(p.Hq));
+  for (std::int64_t h = 0; h < p.Hq; ++h)
+    values.push_back(load(tensor.view.data, tensor.view.dtype, h * tensor.view.strides[0]));
+  return values;
+}
+
+void check_mask(const Named& mask, const Problem& p) {
+  check_view(mask);
+  if (mask.view.dtype != DType::boolean)
+    fail(text(mask), " is ", name_of(mask.view.dtype),
+         " but masks are bool, true where a query may attend; give float masks (0 and -inf, added to the logit) as "
+         "bias");
+  check_broadcast(mask, p);
+}
+
+void check_bias(const Named& bias, const Problem& p) {
+  check_view(bias);
+  if (bias.view.dtype == DType::boolean) fail(text(bias), " is bool but a bias is added: give bool masks as mask");
+  if (bias.view.dtype != DType::f32 && bias.view.dtype != p.dtype)
+    fail(text(bias), " is ", name_of(bias.view.dtype), " but must be f32 or the type of q, ", name_of(p.dtype));
+  check_broadcast(bias, p);
+}
+
+// Kernels of the smaller types hold the cap in f32, where it must stay a normal number.
+void check_softcap(double softcap, DType type) {
+  if (!(softcap >= 0) || std::isinf(softcap)) fail("softcap is ", softcap, " but must be finite and >= 0 (0 is off)");
+  using Limits = std::numeric_limits<float>;
+  if (type != DType::f64 && softcap > 0 && !(softcap >= Limits::min() && softcap <= Limits::max()))
+    fail("softcap is ", softcap, " but beside ", name_of(type), " q it must be 0 or a normal f32 number, ",
+         Limits::min(), " to ", Limits::max());
+}
+
+}  // namespace
+
+Problem make_problem(const Inputs& inputs, const Options& options) {
+  check_qkv(inputs);
+  Problem p;
+  p.B = inputs.q.sizes[0], p.Hq = inputs.q.sizes[1], p.Nq = inputs.q.sizes[2], p.D = inputs.q.sizes[3];
+  p.Hk = inputs.k.sizes[1], p.Nk = inputs.k.sizes[2], p.Dv = inputs.v.sizes[3];
+  p.dtype = inputs.q.dtype;
+  check_rows(inputs, p);
+  check_softcap(options.softcap, p.dtype);
+  check_scale(p, options.scale);
+  if (inputs.mask) check_mask({"mask", *inputs.mask}, p);
+  if (inputs.bias) check_bias({"bias", *inputs.bias}, p);
+
+  p.q = readable(inputs.q), p.k = readable(inputs.k), p.v = readable(inputs.v);
+  if (inputs.mask) p.mask = readable(*inputs.mask);
+  if (inputs.bias) p.bias = readable(*inputs.bias);
+  p.softcap = options.softcap;
+  p.statistics = options.statistics;
+  resolve_positions(p, inputs, options.window);
+  if (inputs.alibi_slopes) p.slopes = read_per_head({"alibi_slopes", *inputs.alibi_slopes}, p);
+  if (inputs.sinks) p.sinks = read_per_head({"sinks", *inputs.sinks}, p);
+  return p;
+}
+
+}  // namespace levelhead

@@ -53,10 +53,12 @@ struct Problem {
   Readable mask, bias;            // over [B, Hq, Nq, Nk]
   std::vector<double> slopes;     // [Hq] or empty
   std::vector<double> sinks;      // [Hq] or empty
-  std::vector<Segment> segments;  // in order; rows in none of them are empty rows
+  std::vector<Segment> segments;  // in order, none if there is no row; rows in none of them are empty rows
   std::int64_t left = unbounded, right = unbounded;
   double softcap = 0;
   Statistics statistics{};
+
+  std::optional<TensorView> scale_tensor;  // what the policy reads: its values, s or gain
 
   /// One number per query row, already rounded to f32 (not for f64 inputs): section 3.
   /// Stride 0 where rows share it; [B, Hq, Nq] strides.

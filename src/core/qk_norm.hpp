@@ -14,11 +14,14 @@ struct Normalised {
   Readable original_q, original_k;  // the problem's views before, for backward
 };
 
-/// Replaces problem.q and problem.k by normalised copies. Tokens behind a length are not read (and stay zero).
+/// Replaces problem.q and problem.k by normalised copies: x^ = x / sqrt(S + 1e-6), S = sum of x^2 over D (l2) or its
+/// mean (rms). Summed in double, rounded once. A zero token stays zero, a NaN in a token makes all of it NaN.
+/// Tokens behind a length are not read; their copies are zero.
 Normalised normalise(Problem& problem, QkNorm::Kind kind);
 
 /// Turns gradients with respect to the normalised tensor x^ [B, H, N, D] (dense, double) into those of the
-/// original x: writes dx (strided, q's type). lengths: tokens of each segment only; others get 0.
+/// original x [B, H, N, D] of q, or of k: every element of dx (strided, q's type) is written. A token whose
+/// gradient is 0 keeps 0, whatever bits it holds, and so do those behind a length, which are not read.
 void normalise_backward(const Problem& problem, QkNorm::Kind kind, bool keys, const Readable& original,
                         const std::vector<double>& dnormalised, const Writable& dx);
 

@@ -1,12 +1,17 @@
 // Scale policies become one number per query row here; kernels know none of them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/problem.hpp"
 
 namespace levelhead {
+
+/// The multiplier of every row, rounded to its type (f32; f64 for f64 q); nothing if rows or heads differ.
+/// Finite at D = 0, where it multiplies 0: D counts as 1 there.
+std::optional<double> shared_multiplier(const Scale& scale, std::int64_t D, DType q);
 
 /// Fills problem.multipliers from the policy (spec section 3). Allocates at most [B, Hq, Nq].
 void fill_multipliers(Problem& problem, const Inputs& inputs, const Options& options);

@@ -1,0 +1,79 @@
+// What every tensor that enters must pass, and the sentences that say what does not.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "core/problem.hpp"
+
+namespace levelhead {
+
+/// A tensor and what the user calls it.
+struct Named {
+  std::string_view name;
+  TensorView view;
+};
+
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  std::ostringstream sentence;
+  sentence.precision(std::numeric_limits<double>::max_digits10);
+  (sentence << ... << parts);
+  throw Error(sentence.str());
+}
+
+/// "[2, 3, 5]"
+std::string shape_text(const TensorView& view);
+/// "q [2, 3, 5]"
+std::string text(const Named& tensor);
+
+/// a * b, or nothing if it leaves 64 bits.
+std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors);
+
+bool has_elements(const TensorView& view);
+
+/// Sizes and strides longer than this, in elements or bytes, are refused: sums of a few of them then fit 64 bits.
+inline constexpr std::int64_t longest = std::int64_t{1} << 60;
+
+/// Bytes [low, high) that a view's elements lie in, relative to its data; low = high if it has none.
+struct ByteExtent {
+  std::int64_t low = 0, high = 0;
+};
+/// Nothing if an offset leaves [-longest, longest] bytes.
+std::optional<ByteExtent> byte_extent(const TensorView& view);
+
+/// Rank, sizes, addresses: nothing in it depends on what the tensor is for.
+void check_view(const Named& tensor);
+
+/// One axis as the user names it and the size it must have.
+struct Axis {
+  std::string_view name;
+  std::int64_t size;
+};
+/// check_view, and exactly these sizes.
+void check_shape(const Named& tensor, std::initializer_list<Axis> axes);
+
+/// f32, or f64 too beside f64 q.
+void check_number_type(const Named& tensor, DType q);
+/// Exactly this type; because: why, as in "the type of q".
+void check_type(const Named& tensor, DType wanted, std::string_view because);
+
+/// check_view, and broadcastable to [B, Hq, Nq, Nk], aligned right.
+void check_broadcast(const Named& tensor, const Problem& problem);
+
+/// The rank-4 view of a checked tensor, aligned right; axes of size 1 and missing ones get stride 0.
+template <class Pointer, class Byte>
+Strided<Pointer> strided(const BasicTensorView<Byte>& view) {
+  Strided<Pointer> result{view.data, view.dtype, {}};
+  for (int axis = 0; axis < view.rank; ++axis)
+    result.strides[max_rank - view.rank + axis] = view.sizes[axis] == 1 ? 0 : view.strides[axis];
+  return result;
+}
+inline Readable readable(const TensorView& view) { return strided<const void*>(view); }
+
+}  // namespace levelhead
