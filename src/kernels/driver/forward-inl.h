@@ -1,0 +1,367 @@
+// The blocked walk over keys, once for every engine.
+//
+// A task is one key/value head and about 128 query rows of its head group. It walks its keys in blocks of 64. Each
+// block is packed once (keys transposed, values dense, both widened to what the engine multiplies), then every group
+// of a few rows meets it:
+//
+//     product tile (engine, in registers) -> softmax stage -> weights [rows][64] in L1 -> weights x values -> o
+//
+// so neither the logits nor the weights of a row ever exist as a whole, and memory is O(threads x block).
+//
+// Three rules give a row the same bits whatever surrounds it:
+//   1. The block grid starts at the segment's first key, never at the first key that some row of the task needs.
+//   2. The running maximum m is raised per row. A block that a row does not see changes nothing of it.
+//   3. Each block's weights x values is summed from zero in key order, then added to o. A hidden key adds 0, so a
+//      row's sum is the same beside rows that see more. (Blockwise sums also lose fewer digits than one long chain.)
+//
+// What a row sees of a block is one 64-bit word: all ones is the plain path, zero is skipped, anything else pays for
+// its masks. 0 x NaN is NaN, so where a block of values holds a non-finite number, partial rows are multiplied one by
+// one over their visible keys alone, in the same order.
+//
+// An Engine supplies only what an instruction set must: Query, Key, Value, Weight element types, packing, a product
+// tile, weights times values. See engines/highway_f32-inl.h for the list with its shapes.
+#if defined(LEVELHEAD_DRIVER_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVELHEAD_DRIVER_FORWARD_INL_H_
+#undef LEVELHEAD_DRIVER_FORWARD_INL_H_
+#else
+#define LEVELHEAD_DRIVER_FORWARD_INL_H_
+#endif
+
+#include <cmath>
+
+#include "kernels/driver/softmax-inl.h"
+#include "kernels/driver/tasks.hpp"
+#include "kernels/driver/visible-inl.h"
+#include "kernels/kernel.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace levelhead {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The lanes are folded into doubles every this many keys, so that f32 sums stay short.
+inline constexpr std::int64_t fold_keys = 16 * block_keys;
+
+/// Where a row of the task stands.
+struct RowPlace {
+  std::int64_t h = 0, i = 0;
+  KeyRange keys;  // visible by position, counted from the segment's first key
+};
+
+template <class Engine>
+struct Scratch {
+  Rows<Engine> rows;
+  RowPlace* places = nullptr;                 // [r]
+  typename Engine::Key* keys = nullptr;       // one packed block
+  typename Engine::Value* values = nullptr;   // one packed block
+  float* temporary = nullptr;                 // [block_keys][D] or one row, for packing and finishing
+  float* extra = nullptr;                     // [tile rows][block_keys]
+};
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+template <class Engine>
+Scratch<Engine> lay_out(const Problem& p, Arena& arena) {
+  const std::int64_t n = round_up(queries_per_task(p) * p.group(), Engine::tile_rows);
+  const bool stats = p.statistics.level >= StatisticsLevel::entropy;
+  Scratch<Engine> s;
+  s.rows.o_stride = round_up(p.Dv, lanes);
+  s.rows.softcap = static_cast<float>(p.softcap);
+  s.rows.q = arena.take<typename Engine::Query>(n * Engine::query_elements(p.D));
+  s.rows.m = arena.take<float>(n);
+  s.rows.multiplier = arena.take<float>(n);
+  s.rows.l = arena.take<float>(n * lanes);
+  s.rows.o = arena.take<float>(n * s.rows.o_stride);
+  s.rows.stats = arena.take<float>(stats ? n * lane_fields * lanes : 0);
+  s.rows.folded = arena.take<Folded>(n);
+  s.rows.weights = arena.take<typename Engine::Weight>(Engine::tile_rows * block_keys);
+  s.places = arena.take<RowPlace>(n);
+  s.keys = arena.take<typename Engine::Key>(Engine::key_elements(p.D));
+  s.values = arena.take<typename Engine::Value>(Engine::value_elements(p.Dv));
+  s.temporary = arena.take<float>(round_up(p.D, lanes) * block_keys + round_up(p.Dv, lanes));
+  s.extra = arena.take<float>(Engine::tile_rows * block_keys);
+  return s;
+}
+
+/// The forward pass of one task.
+template <class Engine, StatisticsLevel kLevel>
+class ForwardTask {
+ public:
+  ForwardTask(const Problem& p, const ForwardOutputs& out, const Task& task, Scratch<Engine>& scratch)
+      : p_(p), out_(out), task_(task), segment_(*task.segment), s_(scratch) {}
+
+  void run() {
+    prepare_rows();
+    const KeyRange keys = union_of(0, count_);
+    const std::int64_t n_k = segment_.k_end - segment_.k_begin;
+    for (std::int64_t k = keys.begin / block_keys * block_keys; k < keys.end; k += block_keys) {
+      const std::int64_t n = n_k - k < block_keys ? n_k - k : block_keys;
+      bool packed = false, finite = true;
+      for (int row = 0; row < count_; row += Engine::tile_rows) {
+        const int rows = count_ - row < Engine::tile_rows ? count_ - row : Engine::tile_rows;
+        const KeyRange seen = union_of(row, rows);
+        if (seen.end <= k || seen.begin >= k + n) continue;
+        if (!packed) {
+          finite = pack(k, n);
+          packed = true;
+        }
+        meet(row, rows, k, finite);
+      }
+      if (k % fold_keys == fold_keys - block_keys) {
+        for (int r = 0; r < count_; ++r) fold<kLevel>(s_.rows, r);
+      }
+    }
+    for (int r = 0; r < count_; ++r) finish(r);
+  }
+
+ private:
+  void prepare_rows() {
+    const std::int64_t group = p_.group();
+    count_ = static_cast<int>((task_.i_end - task_.i_begin) * group);
+    for (int r = 0; r < count_; ++r) {
+      RowPlace& place = s_.places[r];
+      place.h = task_.kv_head * group + r % group;
+      place.i = task_.i_begin + r / group;
+      place.keys = p_.keys(segment_, place.i);
+      place.keys.begin -= segment_.k_begin;
+      place.keys.end -= segment_.k_begin;
+      Engine::pack_query(element(p_.q, p_.q.at(segment_.b, place.h, place.i, 0)), p_.dtype, p_.q.strides[3], p_.D,
+                         s_.rows.q + r * Engine::query_elements(p_.D));
+      s_.rows.multiplier[r] = static_cast<float>(p_.multiplier(segment_.b, place.h, place.i));
+    }
+    for (int r = 0; r < count_; ++r) {
+      s_.rows.m[r] = minus_infinity;
+      s_.rows.folded[r] = {};
+      fill(s_.rows.l + r * lanes, lanes, 0);
+      fill(s_.rows.o + r * s_.rows.o_stride, s_.rows.o_stride, 0);
+      if constexpr (kLevel >= StatisticsLevel::entropy) {
+        fill(s_.rows.lane(r, lane_weighted), lane_fields * lanes, 0);
+        fill(s_.rows.lane(r, lane_min), lanes, -minus_infinity);
+      }
+    }
+    // Padding rows of the last tile are multiplied like the others and then ignored.
+    for (int r = count_; r < round_up(count_, Engine::tile_rows); ++r) {
+      Engine::clear_query(p_.D, s_.rows.q + r * Engine::query_elements(p_.D));
+    }
+    for (int row = 0; row < Engine::tile_rows; ++row) {
+      for (int j = 0; j < block_keys; j += Engine::tile_keys) {
+        Engine::clear_weights(s_.rows.weights + row * block_keys + j);
+      }
+    }
+  }
+
+  static void fill(float* to, std::int64_t n, float x) {
+    for (std::int64_t c = 0; c < n; ++c) to[c] = x;
+  }
+
+  KeyRange union_of(int row, int rows) const {
+    KeyRange all{std::numeric_limits<std::int64_t>::max(), 0};
+    for (int r = row; r < row + rows; ++r) {
+      const KeyRange& keys = s_.places[r].keys;
+      if (keys.empty()) continue;
+      if (keys.begin < all.begin) all.begin = keys.begin;
+      if (keys.end > all.end) all.end = keys.end;
+    }
+    return all;
+  }
+
+  // Keys k .. k + n of the segment. Returns whether all values are finite.
+  bool pack(std::int64_t k, std::int64_t n) {
+    const std::int64_t j = segment_.k_begin + k;
+    Engine::pack_keys(element(p_.k, p_.k.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.k.strides[2],
+                      p_.k.strides[3], n, p_.D, s_.temporary, s_.keys);
+    return Engine::pack_values(element(p_.v, p_.v.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.v.strides[2],
+                               p_.v.strides[3], n, p_.Dv, s_.values);
+  }
+
+  // The row's visible keys of the block at k, and its additions to their logits.
+  std::uint64_t word_of(const RowPlace& place, std::int64_t k, float* extra) const {
+    std::uint64_t word = word_of_range(place.keys.begin - k, place.keys.end - k);
+    if (word == 0) return 0;
+    const std::int64_t j = segment_.k_begin + k;
+    if (p_.mask) word = apply_mask(p_.mask, p_.mask.at(segment_.b, place.h, place.i, j), word);
+    if (!has_extra() || word == 0) return word;
+    fill(extra, block_keys, 0);
+    if (p_.bias) word = apply_bias(p_.bias, p_.bias.at(segment_.b, place.h, place.i, j), word, extra);
+    if (!p_.slopes.empty()) {
+      apply_slope(p_.slopes[static_cast<std::size_t>(place.h)], p_.distance(segment_, place.i, j), extra);
+    }
+    return word;
+  }
+
+  bool has_extra() const { return p_.bias || !p_.slopes.empty(); }
+
+  // One group of rows against the packed block at k.
+  void meet(int row, int rows, std::int64_t k, bool finite) {
+    std::uint64_t words[Engine::tile_rows] = {};
+    std::uint64_t any = 0, all = ~std::uint64_t{0};
+    for (int x = 0; x < rows; ++x) {
+      words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
+      any |= words[x];
+      all &= words[x];
+    }
+    if (any == 0) return;
+    const GroupBlock g{row, rows, segment_.k_begin + k, words, has_extra() ? s_.extra : nullptr};
+    const bool full = all == ~std::uint64_t{0};
+    const bool plain = full && g.extra == nullptr && !(p_.softcap > 0);
+    // Tiles without a visible key at either end are left out; the weights of one in between are cleared.
+    const int from = std::countr_zero(any) / Engine::tile_keys * Engine::tile_keys;
+    const int to = block_keys - std::countl_zero(any);
+    if (rows == 1) {
+      plain ? tiles<true, 1>(g, from, to) : tiles<false, 1>(g, from, to);
+    } else {
+      plain ? tiles<true, Engine::tile_rows>(g, from, to) : tiles<false, Engine::tile_rows>(g, from, to);
+    }
+    float* const o = s_.rows.o + row * s_.rows.o_stride;
+    if (!finite && !full) {
+      for (int x = 0; x < rows; ++x) {
+        Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, words[x], s_.values, s_.rows.o_stride,
+                                             o + x * s_.rows.o_stride);
+      }
+    } else if (rows == 1) {
+      Engine::template weights_times_values<1>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
+    } else {
+      Engine::template weights_times_values<Engine::tile_rows>(s_.rows.weights, words, from, to, s_.values,
+                                                               s_.rows.o_stride, o);
+    }
+    for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += std::popcount(words[x]);
+  }
+
+  template <bool kPlain, int R>
+  void tiles(const GroupBlock& g, int from, int to) {
+    const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
+    for (int offset = from; offset < to; offset += Engine::tile_keys) {
+      Engine::template product_tile<R>(q, s_.keys, offset, p_.D, [&](Vec(&s)[R][Engine::tile_vectors]) HWY_ATTR {
+        softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
+      });
+    }
+  }
+
+  // Divides by the sum, the sink joining it once, and writes what was asked for.
+  void finish(int r) {
+    const RowPlace& place = s_.places[r];
+    const RowState state = state_of(r);
+    const std::optional<double> sink = p_.sink(place.h);
+    if (out_.state != nullptr) out_.state_at(p_, segment_.b, place.h, place.i) = state;
+    if (out_.lse.data != nullptr) {
+      static_cast<float*>(out_.lse.data)[out_.lse.at(segment_.b, place.h, place.i, 0)] =
+          static_cast<float>(log_sum_exp(state, sink));
+    }
+    if (out_.o.data == nullptr) return;
+    const double m = static_cast<double>(s_.rows.m[r]);
+    double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - m) : 0.0);
+    if (state.count == 0) denominator = 1;  // an empty row: o is 0 already
+    else if (state.sum == 0) denominator = std::numeric_limits<double>::quiet_NaN();  // only -inf logits
+    float* const o = s_.rows.o + r * s_.rows.o_stride;
+    for (std::int64_t c = 0; c < s_.rows.o_stride; c += lanes) {
+      // Adding 0 leaves one kind of zero: the sign of an underflowed sum could depend on the keys beside it.
+      store(hn::Add(hn::Div(load(o + c), set(static_cast<float>(denominator))), zero()), o + c);
+    }
+    narrow(o, p_.Dv, element(out_.o, out_.o.at(segment_.b, place.h, place.i, 0)), out_.o.dtype, out_.o.strides[3]);
+  }
+
+  RowState state_of(int r) {
+    const Rows<Engine>& rows = s_.rows;
+    fold<kLevel>(rows, r);
+    const Folded& f = rows.folded[r];
+    RowState state;
+    state.level = kLevel;
+    state.max = static_cast<double>(rows.m[r]);
+    state.sum = sum_lanes(rows.l + r * lanes);
+    state.count = f.count;
+    if (f.count == 0) return state;
+    state.weighted = f.weighted;
+    if constexpr (kLevel == StatisticsLevel::all) {
+      const auto n = static_cast<double>(f.count);
+      state.sum2 = f.sum2;
+      state.sum3 = f.sum3;
+      state.mean = state.max == -std::numeric_limits<double>::infinity() ? state.max : state.max + f.t / n;
+      const double m2 = f.t2 - f.t * f.t / n;
+      state.m2 = m2 < 0 ? 0 : m2;
+      state.min = static_cast<double>(hn::GetLane(hn::MinOfLanes(Floats(), load(rows.lane(r, lane_min)))));
+      state.absmax_uncapped =
+          static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), load(rows.lane(r, lane_uncapped)))));
+      state.first_logit = static_cast<double>(f.first_logit);
+      state.first_key = f.first_key;
+    }
+    if (std::isnan(state.sum)) spread_nan(state);
+    return state;
+  }
+
+  // A NaN logit makes every floating field NaN; which of them the lanes caught is an accident of their order.
+  static void spread_nan(RowState& state) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    state.max = state.sum = state.weighted = state.sum2 = state.sum3 = nan;
+    state.mean = state.m2 = state.min = state.absmax_uncapped = state.first_logit = nan;
+  }
+
+  const Problem& p_;
+  const ForwardOutputs& out_;
+  const Task& task_;
+  const Segment& segment_;
+  Scratch<Engine>& s_;
+  int count_ = 0;
+};
+
+/// Rows behind a length: no segment holds them, so no task writes them.
+inline void finish_uncovered(const Problem& p, const ForwardOutputs& out) {
+  for (const Segment& s : p.segments) {
+    const bool last = &s == &p.segments.back() || (&s + 1)->b != s.b;
+    if (!last) continue;
+    for (std::int64_t h = 0; h < p.Hq; ++h) {
+      for (std::int64_t i = s.q_end; i < p.Nq; ++i) {
+        RowState state;
+        state.level = p.statistics.level;
+        if (out.state != nullptr) out.state_at(p, s.b, h, i) = state;
+        if (out.lse.data != nullptr) {
+          static_cast<float*>(out.lse.data)[out.lse.at(s.b, h, i, 0)] =
+              static_cast<float>(log_sum_exp(state, p.sink(h)));
+        }
+        if (out.o.data == nullptr) continue;
+        const float nothing = 0;
+        for (std::int64_t c = 0; c < p.Dv; ++c) narrow(&nothing, 1, element(out.o, out.o.at(s.b, h, i, c)), out.o.dtype, 1);
+      }
+    }
+  }
+}
+
+template <class Engine>
+std::size_t forward_workspace(const Problem& p, int threads) noexcept {
+  Arena arena(nullptr);
+  arena.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
+  for (int t = 0; t < threads; ++t) lay_out<Engine>(p, arena);
+  return arena.used();
+}
+
+template <class Engine, StatisticsLevel kLevel>
+void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* memory) {
+  Arena whole(memory);
+  std::int64_t* const starts = whole.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
+  const std::int64_t tasks = index_tasks(p, starts);
+  Arena measure_one(nullptr);
+  lay_out<Engine>(p, measure_one);
+  std::byte* const parts = whole.take<std::byte>(0);
+  pool.run(tasks, [&](std::int64_t index, int thread) HWY_ATTR {
+    Arena arena(parts + static_cast<std::size_t>(thread) * measure_one.used());
+    Scratch<Engine> scratch = lay_out<Engine>(p, arena);
+    const Task task = task_at(p, starts, index);
+    ForwardTask<Engine, kLevel>(p, out, task, scratch).run();
+  });
+  finish_uncovered(p, out);
+}
+
+template <class Engine>
+void forward(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept {
+  switch (p.statistics.level) {
+    case StatisticsLevel::lse_max: return forward_level<Engine, StatisticsLevel::lse_max>(p, out, pool, scratch);
+    case StatisticsLevel::entropy: return forward_level<Engine, StatisticsLevel::entropy>(p, out, pool, scratch);
+    case StatisticsLevel::all: return forward_level<Engine, StatisticsLevel::all>(p, out, pool, scratch);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace levelhead
+HWY_AFTER_NAMESPACE();
+
+#endif

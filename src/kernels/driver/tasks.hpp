@@ -1,0 +1,79 @@
+// How a forward pass is cut into tasks, and how scratch memory is handed out. Plain code, no vectors.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.hpp"
+
+namespace levelhead {
+namespace {
+
+/// Keys of one block; the grid starts at each segment's first key, so a row's blocks never depend on other rows.
+inline constexpr std::int64_t block_keys = 64;
+/// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it.
+inline constexpr std::int64_t task_rows = 128;
+
+/// Queries of one task: their whole head group shares the packed keys.
+inline std::int64_t queries_per_task(const Problem& p) {
+  return std::max<std::int64_t>(1, task_rows / std::max<std::int64_t>(1, p.group()));
+}
+
+inline std::int64_t tasks_per_head(const Problem& p, const Segment& s) {
+  const std::int64_t queries = queries_per_task(p);
+  return (s.q_end - s.q_begin + queries - 1) / queries;
+}
+
+/// One segment, key/value head and run of queries.
+struct Task {
+  const Segment* segment = nullptr;
+  std::int64_t kv_head = 0;
+  std::int64_t i_begin = 0, i_end = 0;
+};
+
+/// starts [segments + 1]: index of each segment's first task. Returns the number of tasks.
+inline std::int64_t index_tasks(const Problem& p, std::int64_t* starts) {
+  std::int64_t total = 0;
+  for (std::size_t s = 0; s < p.segments.size(); ++s) {
+    starts[s] = total;
+    total += tasks_per_head(p, p.segments[s]) * p.Hk;
+  }
+  starts[p.segments.size()] = total;
+  return total;
+}
+
+/// Later queries first: under a causal window they see the most keys, and the longest task should not come last.
+inline Task task_at(const Problem& p, const std::int64_t* starts, std::int64_t index) {
+  std::size_t low = 0, high = p.segments.size();
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (starts[middle] <= index ? low : high) = middle;
+  }
+  const Segment& s = p.segments[low];
+  const std::int64_t runs = tasks_per_head(p, s), local = index - starts[low];
+  const std::int64_t run = runs - 1 - local / p.Hk, queries = queries_per_task(p);
+  const std::int64_t begin = s.q_begin + run * queries;
+  return {&s, local % p.Hk, begin, begin + queries < s.q_end ? begin + queries : s.q_end};
+}
+
+/// Hands out parts of one allocation, each aligned to 64 bytes. From a null base it only measures.
+class Arena {
+ public:
+  explicit Arena(std::byte* base) : base_(base) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    T* const part = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return part;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+}  // namespace levelhead

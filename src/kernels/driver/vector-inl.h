@@ -1,0 +1,139 @@
+// Vector helpers of the driver. Included once per target, inside its namespace; no include guard of the usual kind.
+#if defined(LEVELHEAD_DRIVER_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVELHEAD_DRIVER_VECTOR_INL_H_
+#undef LEVELHEAD_DRIVER_VECTOR_INL_H_
+#else
+#define LEVELHEAD_DRIVER_VECTOR_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "core/problem.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace levelhead {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vec = hn::Vec<Floats>;
+using Mask = hn::Mask<Floats>;
+inline constexpr int lanes = static_cast<int>(hn::MaxLanes(Floats()));
+
+HWY_INLINE Vec set(float x) { return hn::Set(Floats(), x); }
+HWY_INLINE Vec zero() { return hn::Zero(Floats()); }
+HWY_INLINE Vec load(const float* p) { return hn::LoadU(Floats(), p); }
+HWY_INLINE void store(Vec x, float* p) { hn::StoreU(x, Floats(), p); }
+
+/// Sum of the lanes in double, in lane order: the same bits whatever the compiler does.
+HWY_INLINE double sum_lanes(const float* p) {
+  double total = 0;
+  for (int lane = 0; lane < lanes; ++lane) total += static_cast<double>(p[lane]);
+  return total;
+}
+
+/// e^t for t <= 0: exactly 1 at t = 0, 0 below 2^-125, NaN for NaN. 2^x by a polynomial on [-1/2, 1/2] that is off by
+/// 2e-8 at most; the rounding of t log2(e) adds |t| / 2 ulp, little where e^t is large.
+HWY_INLINE Vec exp_nonpositive(Vec t) {
+  // The magic number's unit is 1, so adding it rounds to an integer; the 127 in it leaves a ready exponent in the low
+  // bits. The power of two is multiplied, not added to the bits: an integer addition would turn some NaNs into numbers.
+  const Vec magic = set(12582912.0f + 127.0f);
+  const Vec z = hn::Mul(t, set(1.44269504f));
+  const Vec rounded = hn::Add(z, magic);
+  const Vec x = hn::Sub(z, hn::Sub(rounded, magic));
+  Vec p = hn::MulAdd(x, set(0.00015353362f), set(0.00133988747f));
+  p = hn::MulAdd(p, x, set(0.00961843736f));
+  p = hn::MulAdd(p, x, set(0.0555033247f));
+  p = hn::MulAdd(p, x, set(0.240226479f));
+  p = hn::MulAdd(p, x, set(0.693147203f));
+  p = hn::MulAdd(p, x, set(1.0f));
+  const hn::RebindToSigned<Floats> integers;
+  const Vec power = hn::BitCast(Floats(), hn::ShiftLeft<23>(hn::BitCast(integers, rounded)));
+  return hn::IfThenZeroElse(hn::Lt(z, set(-125.0f)), hn::Mul(p, power));
+}
+
+/// softcap * tanh(x / softcap)
+HWY_INLINE Vec cap(Vec x, float softcap) {
+  return hn::Mul(set(softcap), hn::Tanh(Floats(), hn::Div(x, set(softcap))));
+}
+
+/// The lanes whose bits are set in the low bits of `word`.
+HWY_INLINE Mask mask_of(std::uint64_t word) {
+  std::uint8_t bytes[8];
+  __builtin_memcpy(bytes, &word, sizeof(bytes));  // little-endian, as every target here is
+  return hn::LoadMaskBits(Floats(), bytes);
+}
+
+// Rounding f32 to 16 bits, to nearest, ties to even, without the detour over double that the plain code takes.
+HWY_INLINE std::uint16_t round_to_bf16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+HWY_INLINE std::uint16_t round_to_f16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), magnitude = bits & 0x7FFFFFFFU;
+  const std::uint32_t sign = (bits >> 16) & 0x8000U;
+  if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);
+  if (magnitude >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);  // rounds beyond 65504
+  if (magnitude < 0x38800000U) {  // subnormal: adding 1/2 leaves units of 2^-24 in the low bits
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U));
+  }
+  const std::uint32_t rounded = magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U);
+  return static_cast<std::uint16_t>(sign | rounded >> 13);
+}
+
+/// to [n]: a row of n elements, widened exactly. data points at the first one; stride counts elements.
+HWY_INLINE void widen(const void* data, DType type, std::int64_t stride, std::int64_t n, float* to) {
+  std::int64_t c = 0;
+  if (type == DType::f32) {
+    const auto* from = static_cast<const float*>(data);
+    for (; stride == 1 && c + lanes <= n; c += lanes) store(load(from + c), to + c);
+    for (; c < n; ++c) to[c] = from[c * stride];
+    return;
+  }
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const auto* from = static_cast<const std::uint16_t*>(data);
+  if (type == DType::bf16) {
+    const hn::RebindToUnsigned<Floats> words;
+    for (; stride == 1 && c + lanes <= n; c += lanes) {
+      const auto wide = hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from + c)));
+      store(hn::BitCast(Floats(), wide), to + c);
+    }
+    for (; c < n; ++c) to[c] = to_f32(bf16{from[c * stride]});
+    return;
+  }
+  const hn::Rebind<hwy::float16_t, Floats> tag;
+  for (; stride == 1 && c + lanes <= n; c += lanes) {
+    store(hn::PromoteTo(Floats(), hn::BitCast(tag, hn::LoadU(halves, from + c))), to + c);
+  }
+  for (; c < n; ++c) to[c] = to_f32(f16{from[c * stride]});
+}
+
+/// Writes n floats into a strided row of any 16- or 32-bit floating type, rounding once.
+HWY_INLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
+  if (type == DType::f32) {
+    for (std::int64_t c = 0; c < n; ++c) static_cast<float*>(data)[c * stride] = from[c];
+  } else if (type == DType::bf16) {
+    for (std::int64_t c = 0; c < n; ++c) static_cast<std::uint16_t*>(data)[c * stride] = round_to_bf16(from[c]);
+  } else {
+    for (std::int64_t c = 0; c < n; ++c) static_cast<std::uint16_t*>(data)[c * stride] = round_to_f16(from[c]);
+  }
+}
+
+template <class View>
+HWY_INLINE auto* element(const View& t, std::int64_t index) {
+  using Byte = std::conditional_t<std::is_same_v<View, Readable>, const std::byte, std::byte>;
+  return static_cast<Byte*>(t.data) + index * static_cast<std::int64_t>(size_of(t.dtype));
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace levelhead
+HWY_AFTER_NAMESPACE();
+
+#endif

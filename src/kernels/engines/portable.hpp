@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "kernels/kernel.hpp"
+
+namespace levelhead {
+
+/// "portable" (the best target this CPU has), then one kernel per compiled target, best first.
+std::span<const Kernel> portable_kernels();
+
+}  // namespace levelhead
