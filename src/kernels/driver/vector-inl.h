@@ -87,41 +87,45 @@ HWY_INLINE std::uint16_t round_to_f16(float x) {
   return static_cast<std::uint16_t>(sign | rounded >> 13);
 }
 
-/// to [n]: a row of n elements, widened exactly. data points at the first one; stride counts elements.
-HWY_INLINE void widen(const void* data, DType type, std::int64_t stride, std::int64_t n, float* to) {
-  std::int64_t c = 0;
-  if (type == DType::f32) {
-    const auto* from = static_cast<const float*>(data);
-    for (; stride == 1 && c + lanes <= n; c += lanes) store(load(from + c), to + c);
-    for (; c < n; ++c) to[c] = from[c * stride];
-    return;
-  }
+/// One element, widened exactly.
+HWY_INLINE float widen_one(const void* data, DType type) {
+  if (type == DType::f32) return *static_cast<const float*>(data);
+  const std::uint16_t bits = *static_cast<const std::uint16_t*>(data);
+  return type == DType::bf16 ? to_f32(bf16{bits}) : to_f32(f16{bits});
+}
+
+/// Neighbouring elements, widened exactly.
+HWY_INLINE Vec widen_vector(const void* data, DType type) {
+  if (type == DType::f32) return load(static_cast<const float*>(data));
   const hn::Rebind<std::uint16_t, Floats> halves;
-  const auto* from = static_cast<const std::uint16_t*>(data);
+  const auto bits = hn::LoadU(halves, static_cast<const std::uint16_t*>(data));
   if (type == DType::bf16) {
     const hn::RebindToUnsigned<Floats> words;
-    for (; stride == 1 && c + lanes <= n; c += lanes) {
-      const auto wide = hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from + c)));
-      store(hn::BitCast(Floats(), wide), to + c);
-    }
-    for (; c < n; ++c) to[c] = to_f32(bf16{from[c * stride]});
-    return;
+    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
   }
-  const hn::Rebind<hwy::float16_t, Floats> tag;
-  for (; stride == 1 && c + lanes <= n; c += lanes) {
-    store(hn::PromoteTo(Floats(), hn::BitCast(tag, hn::LoadU(halves, from + c))), to + c);
+  return hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
+}
+
+/// to [n]: a row of n elements, widened exactly. data points at the first one; stride counts elements.
+HWY_NOINLINE void widen(const void* data, DType type, std::int64_t stride, std::int64_t n, float* to) {
+  const auto* from = static_cast<const std::byte*>(data);
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  std::int64_t c = 0;
+  if (stride == 1) {
+    for (; c + lanes <= n; c += lanes) store(widen_vector(from + c * size, type), to + c);
+    from += c * size;
   }
-  for (; c < n; ++c) to[c] = to_f32(f16{from[c * stride]});
+  for (; c < n; ++c, from += stride * size) to[c] = widen_one(from, type);
 }
 
 /// Writes n floats into a strided row of any 16- or 32-bit floating type, rounding once.
-HWY_INLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
+HWY_NOINLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
   if (type == DType::f32) {
-    for (std::int64_t c = 0; c < n; ++c) static_cast<float*>(data)[c * stride] = from[c];
-  } else if (type == DType::bf16) {
-    for (std::int64_t c = 0; c < n; ++c) static_cast<std::uint16_t*>(data)[c * stride] = round_to_bf16(from[c]);
+    auto* to = static_cast<float*>(data);
+    for (std::int64_t c = 0; c < n; ++c, to += stride) *to = from[c];
   } else {
-    for (std::int64_t c = 0; c < n; ++c) static_cast<std::uint16_t*>(data)[c * stride] = round_to_f16(from[c]);
+    auto* to = static_cast<std::uint16_t*>(data);
+    for (std::int64_t c = 0; c < n; ++c, to += stride) *to = type == DType::bf16 ? round_to_bf16(from[c]) : round_to_f16(from[c]);
   }
 }
 

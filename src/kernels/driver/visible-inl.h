@@ -59,7 +59,7 @@ inline std::uint64_t apply_bias(const Readable& bias, std::int64_t at, std::uint
   } else {
     for (std::uint64_t rest = word; rest != 0; rest &= rest - 1) {
       const int j = std::countr_zero(rest);
-      widen(element(bias, at + j * stride), bias.dtype, 1, 1, extra + j);
+      extra[j] = widen_one(element(bias, at + j * stride), bias.dtype);
     }
   }
   std::uint64_t hidden = 0;
