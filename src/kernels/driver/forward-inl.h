@@ -51,11 +51,11 @@ struct RowPlace {
 template <class Engine>
 struct Scratch {
   Rows<Engine> rows;
-  RowPlace* places = nullptr;                 // [r]
-  typename Engine::Key* keys = nullptr;       // one packed block
-  typename Engine::Value* values = nullptr;   // one packed block
-  float* temporary = nullptr;                 // [block_keys][D] or one row, for packing and finishing
-  float* extra = nullptr;                     // [tile rows][block_keys]
+  RowPlace* places = nullptr;                // [r]
+  typename Engine::Key* keys = nullptr;      // one packed block
+  typename Engine::Value* values = nullptr;  // one packed block
+  float* temporary = nullptr;                // [block_keys][D] or one row, for packing and finishing
+  float* extra = nullptr;                    // [tile rows][block_keys]
 };
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -250,8 +250,10 @@ class ForwardTask {
     if (out_.o.data == nullptr) return;
     const double m = static_cast<double>(s_.rows.m[r]);
     double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - m) : 0.0);
-    if (state.count == 0) denominator = 1;  // an empty row: o is 0 already
-    else if (state.sum == 0) denominator = std::numeric_limits<double>::quiet_NaN();  // only -inf logits
+    if (state.count == 0)
+      denominator = 1;  // an empty row: o is 0 already
+    else if (state.sum == 0)
+      denominator = std::numeric_limits<double>::quiet_NaN();  // only -inf logits
     float* const o = s_.rows.o + r * s_.rows.o_stride;
     for (std::int64_t c = 0; c < s_.rows.o_stride; c += lanes) {
       // Adding 0 leaves one kind of zero: the sign of an underflowed sum could depend on the keys beside it.
@@ -319,7 +321,8 @@ inline void finish_uncovered(const Problem& p, const ForwardOutputs& out) {
         }
         if (out.o.data == nullptr) continue;
         const float nothing = 0;
-        for (std::int64_t c = 0; c < p.Dv; ++c) narrow(&nothing, 1, element(out.o, out.o.at(s.b, h, i, c)), out.o.dtype, 1);
+        for (std::int64_t c = 0; c < p.Dv; ++c)
+          narrow(&nothing, 1, element(out.o, out.o.at(s.b, h, i, c)), out.o.dtype, 1);
       }
     }
   }

@@ -42,13 +42,13 @@ struct Folded {
 /// The rows of one task, in scratch memory; r counts them, padded to the engine's tile height.
 template <class Engine>
 struct Rows {
-  typename Engine::Query* q = nullptr;  // [r][Engine::query_elements(D)]
-  float* m = nullptr;                   // [r] running maximum, raised per row and never per block
-  float* multiplier = nullptr;          // [r]
-  float* l = nullptr;                   // [r][lanes] sum of weights
-  float* o = nullptr;                   // [r][o_stride]
-  float* stats = nullptr;               // [r][lane_fields][lanes], or null
-  Folded* folded = nullptr;             // [r]
+  typename Engine::Query* q = nullptr;         // [r][Engine::query_elements(D)]
+  float* m = nullptr;                          // [r] running maximum, raised per row and never per block
+  float* multiplier = nullptr;                 // [r]
+  float* l = nullptr;                          // [r][lanes] sum of weights
+  float* o = nullptr;                          // [r][o_stride]
+  float* stats = nullptr;                      // [r][lane_fields][lanes], or null
+  Folded* folded = nullptr;                    // [r]
   typename Engine::Weight* weights = nullptr;  // [tile rows][block_keys], one group at a time
   std::int64_t o_stride = 0;
   float softcap = 0;
@@ -108,7 +108,8 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
     fold<kLevel>(rows, r);
     // Only -inf logits so far: their sums are 0 or infinite, and no shift changes them.
     if (old != minus_infinity) {
-      shift(rows.folded[r], sum_lanes(rows.l + r * lanes), static_cast<double>(n), static_cast<double>(m) - old, factor);
+      shift(rows.folded[r], sum_lanes(rows.l + r * lanes), static_cast<double>(n), static_cast<double>(m) - old,
+            factor);
     }
   }
   const Vec by = set(factor);

@@ -56,9 +56,7 @@ HWY_INLINE Vec exp_nonpositive(Vec t) {
 }
 
 /// softcap * tanh(x / softcap)
-HWY_INLINE Vec cap(Vec x, float softcap) {
-  return hn::Mul(set(softcap), hn::Tanh(Floats(), hn::Div(x, set(softcap))));
-}
+HWY_INLINE Vec cap(Vec x, float softcap) { return hn::Mul(set(softcap), hn::Tanh(Floats(), hn::Div(x, set(softcap)))); }
 
 /// The lanes whose bits are set in the low bits of `word`.
 HWY_INLINE Mask mask_of(std::uint64_t word) {
@@ -125,7 +123,8 @@ HWY_NOINLINE void narrow(const float* from, std::int64_t n, void* data, DType ty
     for (std::int64_t c = 0; c < n; ++c, to += stride) *to = from[c];
   } else {
     auto* to = static_cast<std::uint16_t*>(data);
-    for (std::int64_t c = 0; c < n; ++c, to += stride) *to = type == DType::bf16 ? round_to_bf16(from[c]) : round_to_f16(from[c]);
+    for (std::int64_t c = 0; c < n; ++c, to += stride)
+      *to = type == DType::bf16 ? round_to_bf16(from[c]) : round_to_f16(from[c]);
   }
 }
 

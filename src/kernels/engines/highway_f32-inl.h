@@ -32,7 +32,9 @@ struct HighwayF32 {
 
   static constexpr std::int64_t query_elements(std::int64_t D) { return D; }
   static constexpr std::int64_t key_elements(std::int64_t D) { return D * block_keys; }
-  static constexpr std::int64_t value_elements(std::int64_t Dv) { return (Dv + lanes - 1) / lanes * lanes * block_keys; }
+  static constexpr std::int64_t value_elements(std::int64_t Dv) {
+    return (Dv + lanes - 1) / lanes * lanes * block_keys;
+  }
 
   static void pack_query(const void* q, DType type, std::int64_t stride, std::int64_t D, Query* to) {
     widen(q, type, stride, D, to);
@@ -50,7 +52,8 @@ struct HighwayF32 {
     for (std::int64_t j = 0; j < n; ++j) widen(bytes + j * row_stride * size, type, stride, D, temporary + j * row);
     for (std::int64_t x = n * row; x < block_keys * row; ++x) temporary[x] = 0;
     for (std::int64_t c = 0; c < D; c += 4) {
-      for (std::int64_t j = 0; j < block_keys; j += 4) transpose4(temporary + j * row + c, row, D - c, to + c * block_keys + j);
+      for (std::int64_t j = 0; j < block_keys; j += 4)
+        transpose4(temporary + j * row + c, row, D - c, to + c * block_keys + j);
     }
   }
 
@@ -98,7 +101,8 @@ struct HighwayF32 {
   static void weights_times_values(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
                                    std::int64_t width, float* o) {
     std::int64_t c = 0;
-    for (; c + tile_keys <= width; c += tile_keys) columns<R, tile_vectors>(weights, words, from, to, v + c, width, o + c);
+    for (; c + tile_keys <= width; c += tile_keys)
+      columns<R, tile_vectors>(weights, words, from, to, v + c, width, o + c);
     for (; c < width; c += lanes) columns<R, 1>(weights, words, from, to, v + c, width, o + c);
   }
 

@@ -1,6 +1,11 @@
 // The portable kernel: the driver over HighwayF32, compiled once for each of Highway's targets.
 #include "kernels/engines/portable.hpp"
 
+// Targets that add nothing over those left: SSSE3 is below the baseline of x86-64-v2, AVX3_DL has no f32 arithmetic of
+// its own, and the vectors of SVE have no size at compile time, so they can't stand in arrays.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define HWY_DISABLE_PCLMUL_AES
+
 #include <hwy/targets.h>
 
 #undef HWY_TARGET_INCLUDE
@@ -16,7 +21,9 @@ namespace levelhead {
 namespace HWY_NAMESPACE {
 
 // External names, because the table below is compiled for the baseline only.
-std::size_t portable_workspace(const Problem& p, int threads) noexcept { return forward_workspace<HighwayF32>(p, threads); }
+std::size_t portable_workspace(const Problem& p, int threads) noexcept {
+  return forward_workspace<HighwayF32>(p, threads);
+}
 
 void portable_forward(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept {
   forward<HighwayF32>(p, out, pool, scratch);
@@ -97,10 +104,11 @@ void run(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scr
 std::span<const Kernel> portable_kernels() {
   static const auto table = []<std::size_t... kTarget>(std::index_sequence<kTarget...>) {
     static const std::array<std::string, target_count> names{"portable-" + std::string(targets[kTarget].label)...};
-    return std::array{Kernel{"portable", types, &supports_any, &workspace, &run},
-                      Kernel{names[kTarget], types, &supports<kTarget>, targets[kTarget].workspace,
-                             targets[kTarget].forward}...};
-  }(std::make_index_sequence<target_count>());
+    return std::array{
+        Kernel{"portable", types, &supports_any, &workspace, &run},
+        Kernel{names[kTarget], types, &supports<kTarget>, targets[kTarget].workspace, targets[kTarget].forward}...};
+  }
+  (std::make_index_sequence<target_count>());
   return table;
 }
 
