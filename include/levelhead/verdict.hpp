@@ -22,7 +22,7 @@ namespace levelhead {
 struct HeadStatistics {
   std::int64_t rows = 0;        ///< all of them
   std::int64_t empty_rows = 0;  ///< rows that see no key
-  std::int64_t nan_rows = 0;    ///< rows whose result is NaN: counted, then left out, so that one cannot hide the rest
+  std::int64_t nan_rows = 0;    ///< rows whose result is NaN: left out below, so that one cannot hide the rest
 
   std::optional<double> logit_mean, logit_std;   ///< pooled over all visible pairs; population deviation
   std::optional<double> logit_std_within;        ///< root mean square of logit - row mean, over pairs of rows n >= 2
@@ -93,18 +93,15 @@ class HeadPool {
   HeadStatistics finish() const;
 
  private:
+  void add_wide(const RowState& state, const RowStatistics& row);
   void add_moments(const RowState& state);
 
-  HeadStatistics head_;  // counts and extremes so far
-  StatisticsLevel level_ = StatisticsLevel::all;
-  std::int64_t measured_ = 0, pairs_ = 0;       // rows neither empty nor NaN, and their pairs
-  std::int64_t wide_ = 0, wide_pairs_ = 0;      // of them those with n >= 2
-  double mean_ = 0, m2_ = 0, m2_within_ = 0;    // Chan's formula over pairs; within rows of n >= 2
-  double max_ = 0, min_ = 0, absmax_uncapped_ = 0;
-  // sums over rows
-  double lse_ = 0, entropy_ratio_ = 0, perplexity_ = 0, effective_keys_ = 0, trace_gain_ = 0, frobenius_gain_ = 0;
-  double first_key_mass_ = 0, sink_mass_ = 0, saturated_ = 0;
-  std::vector<double> entropies_, top1s_;       // of each measured row, for the quantiles
+  HeadStatistics head_;                             // counts and extremes; means hold sums until finish
+  StatisticsLevel level_ = StatisticsLevel::all;    // the lowest of any row
+  std::int64_t wide_ = 0;                           // rows with n >= 2
+  double pairs_ = 0, mean_ = 0, m2_ = 0;            // over all pairs
+  double wide_pairs_ = 0, m2_within_ = 0;           // over the pairs of rows with n >= 2
+  std::vector<double> entropies_, top1s_;           // of each measured row
 };
 
 /// Statistics of every query head, in order, pooled over the batch; adjacent_mass is filled in when every batch
