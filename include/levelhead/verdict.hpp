@@ -24,18 +24,18 @@ struct HeadStatistics {
   std::int64_t empty_rows = 0;  ///< rows that see no key
   std::int64_t nan_rows = 0;    ///< rows whose result is NaN: left out below, so that one cannot hide the rest
 
-  std::optional<double> logit_mean, logit_std;   ///< pooled over all visible pairs; population deviation
-  std::optional<double> logit_std_within;        ///< root mean square of logit - row mean, over pairs of rows n >= 2
-  std::optional<double> logit_max, logit_min;    ///< over all visible pairs
-  std::optional<double> absmax_uncapped;         ///< max |scaled|, before softcap and bias
-  std::optional<double> lse, entropy;            ///< nats; lse counts the sink, entropy the keys alone
-  std::optional<double> entropy_ratio;           ///< entropy / ln n, n >= 2
+  std::optional<double> logit_mean, logit_std;  ///< pooled over all visible pairs; population deviation
+  std::optional<double> logit_std_within;       ///< root mean square of logit - row mean, over pairs of rows n >= 2
+  std::optional<double> logit_max, logit_min;   ///< over all visible pairs
+  std::optional<double> absmax_uncapped;        ///< max |scaled|, before softcap and bias
+  std::optional<double> lse, entropy;           ///< nats; lse counts the sink, entropy the keys alone
+  std::optional<double> entropy_ratio;          ///< entropy / ln n, n >= 2
   std::optional<double> perplexity, effective_keys, top1;
-  std::optional<double> saturated;               ///< share of rows with top1 > 0.99, n >= 2
+  std::optional<double> saturated;  ///< share of rows with top1 > 0.99, n >= 2
   std::optional<double> trace_gain, frobenius_gain;
-  std::optional<double> first_key_mass;          ///< n >= 2
+  std::optional<double> first_key_mass;  ///< n >= 2
   std::optional<double> sink_mass;
-  std::optional<double> z;                       ///< logit_std_within / sqrt(2 ln n_max); absent when n_max = 1
+  std::optional<double> z;  ///< logit_std_within / sqrt(2 ln n_max); absent when n_max = 1
   std::optional<double> entropy_q05, entropy_q50, entropy_q95;  ///< quantiles over rows, linear interpolation
   std::optional<double> top1_q05, top1_q50, top1_q95;
 
@@ -96,12 +96,12 @@ class HeadPool {
   void add_wide(const RowState& state, const RowStatistics& row);
   void add_moments(const RowState& state);
 
-  HeadStatistics head_;                             // counts and extremes; means hold sums until finish
-  StatisticsLevel level_ = StatisticsLevel::all;    // the lowest of any row
-  std::int64_t wide_ = 0;                           // rows with n >= 2
-  double pairs_ = 0, mean_ = 0, m2_ = 0;            // over all pairs
-  double wide_pairs_ = 0, m2_within_ = 0;           // over the pairs of rows with n >= 2
-  std::vector<double> entropies_, top1s_;           // of each measured row
+  HeadStatistics head_;                           // counts and extremes; means hold sums until finish
+  StatisticsLevel level_ = StatisticsLevel::all;  // the lowest of any row
+  std::int64_t wide_ = 0;                         // rows with n >= 2
+  double pairs_ = 0, mean_ = 0, m2_ = 0;          // over all pairs
+  double wide_pairs_ = 0, m2_within_ = 0;         // over the pairs of rows with n >= 2
+  std::vector<double> entropies_, top1s_;         // of each measured row
 };
 
 /// Statistics of every query head, in order, pooled over the batch; adjacent_mass is filled in when every batch
@@ -139,10 +139,10 @@ std::vector<NamedScale> scale_is(double scale, const ScaleFacts& facts);
 
 struct Verdict {
   enum class Name : std::uint8_t { broken, undecided, too_sharp, too_flat, level };
-  static constexpr double sharp_limit = 0.48;        ///< H75 below it: too_sharp
-  static constexpr double flat_limit = 0.90;         ///< H75 above it: too_flat
-  static constexpr std::int64_t fewest_heads = 18;   ///< below it: undecided
-  static constexpr std::int64_t fewest_keys = 16;    ///< n_max below it: undecided
+  static constexpr double sharp_limit = 0.48;       ///< H75 below it: too_sharp
+  static constexpr double flat_limit = 0.90;        ///< H75 above it: too_flat
+  static constexpr std::int64_t fewest_heads = 18;  ///< below it: undecided
+  static constexpr std::int64_t fewest_keys = 16;   ///< n_max below it: undecided
 
   Name name = Name::undecided;
   std::optional<double> h75;                  ///< over the heads that have an entropy_ratio

@@ -135,9 +135,7 @@ std::string_view name_of(Verdict::Name name) noexcept {
   return names[static_cast<std::size_t>(name)];
 }
 
-std::optional<double> Verdict::above_sharp() const {
-  return h75 ? std::optional(*h75 - sharp_limit) : std::nullopt;
-}
+std::optional<double> Verdict::above_sharp() const { return h75 ? std::optional(*h75 - sharp_limit) : std::nullopt; }
 
 std::optional<double> Verdict::below_flat() const { return h75 ? std::optional(flat_limit - *h75) : std::nullopt; }
 

@@ -1,0 +1,96 @@
+#include "cli/attend.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "io/file_error.hpp"
+
+namespace levelhead::cli {
+namespace {
+
+// A long run should not end in a file that could never be written.
+void check_folder(const std::string& output) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : fs::path(".");
+  if (!fs::is_directory(folder, error))
+    throw FileError(escaped(output) + ": its folder " + escaped(folder.string()) + " does not exist");
+  if (fs::is_directory(output, error)) throw FileError(escaped(output) + " is a folder");
+}
+
+void write_result(const std::string& path, const AttendResult& result) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& [name, tensor] : result.tensors)
+    tensors.push_back({name, tensor.dtype(), tensor.shape(), tensor.bytes()});
+  write_safetensors(path, tensors);
+}
+
+Json to_json(const AttendCall& call, const AttendResult& result, bool stats) {
+  Json json = cli::to_json(result.forward, result.forward_seconds);
+  if (result.backward) json["backward"] = cli::to_json(*result.backward, result.backward_seconds);
+  if (!stats) return json;
+  json["heads"] = Json::array();
+  std::int64_t number = 0;
+  for (const HeadStatistics& head : head_statistics(call.inputs, call.options, result.state))
+    json["heads"].push_back(cli::to_json(number++, head));
+  return json;
+}
+
+std::string to_text(std::string_view pass, const RunInfo& info, double seconds) {
+  return fmt::format("{}: {} ({}), {} {}, {:.3g} s, {:.3g} GFLOP, {} bytes of workspace\n", pass, info.kernel,
+                     info.reason, info.threads, info.threads == 1 ? "thread" : "threads", seconds, info.flops * 1e-9,
+                     info.workspace_bytes);
+}
+
+// The output may itself be standard output; then nothing else may be written there.
+bool is_stdout(const std::string& path) {
+  return path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+int run(const AttendArguments& arguments) {
+  check_folder(arguments.output);
+  const AttendCall call = read_call(arguments);
+  const AttendResult result = run_call(call, arguments.stats, arguments.threads);
+  const std::string json = arguments.json ? to_line(to_json(call, result, arguments.stats)) : "";
+  write_result(arguments.output, result);
+  if (arguments.json) {
+    write_stdout(json);
+  } else if (!is_stdout(arguments.output)) {
+    write_stdout(to_text("forward", result.forward, result.forward_seconds));
+    if (result.backward) write_stdout(to_text("backward", *result.backward, result.backward_seconds));
+  }
+  return done;
+}
+
+}  // namespace
+
+Command add_attend(CLI::App& app) {
+  auto arguments = std::make_shared<AttendArguments>();
+  CLI::App* attend = app.add_subcommand("attend", "Attention of the tensors in a file, with statistics and gradients");
+  AttendArguments& a = *arguments;
+  attend->add_option("--input", a.input, "safetensors file with q, k, v and what goes with them")->required();
+  attend->add_option("--output", a.output, "safetensors file to write: o, lse, stats.*, gradients")->required();
+  attend->add_option("--scale", a.scale,
+                     "inv-sqrt-dim (default), none, inv-dim[:BASE], log-keys:N0, ssmax, yarn:FACTOR[,MSCALE] or a "
+                     "number; a tensor scale overrides it");
+  attend->add_option("--qk-norm", a.qk_norm, "normalise q and k first: l2 or rms; qk_gain multiplies");
+  attend->add_flag("--causal", a.causal, "keys behind the query's own are hidden");
+  attend->add_option("--align", a.align,
+                     "where the last query stands: top-left, bottom-right or an offset; needed with a window over "
+                     "unequal numbers of queries and keys");
+  attend->add_option("--window", a.window, "LEFT,RIGHT keys beside the query's own, or inf");
+  attend->add_option("--softcap", a.softcap, "logits become C tanh(logit / C); 0 is off");
+  attend->add_flag("--stats", a.stats, "write the statistics of each row, and of each head with --json");
+  attend->add_flag("--exact", a.exact, "never measure from rounded weights");
+  attend->add_option("--kernel", a.kernel, "force a kernel (see levelhead kernels)");
+  attend->add_option("--threads", a.threads, "how many may take part; one per core if not given")
+      ->check(CLI::Range(1, 65536));
+  attend->add_flag("--json", a.json, "print how it was computed, as one JSON object");
+  return {attend, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace levelhead::cli

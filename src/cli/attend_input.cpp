@@ -1,0 +1,109 @@
+// Tensors of a file, by their literal names, as the inputs of one call.
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "cli/arguments.hpp"
+#include "cli/attend.hpp"
+
+namespace levelhead::cli {
+namespace {
+
+constexpr std::array<std::string_view, 17> known_names{
+    "q",         "k",         "v",         "mask", "bias", "alibi_slopes", "sinks",   "scale",  "q_lengths",
+    "k_lengths", "q_offsets", "k_offsets", "dout", "dlse", "dentropy",     "ssmax_s", "qk_gain"};
+
+void read_tensors(const SafetensorsFile& file, AttendCall& call) {
+  for (const TensorEntry& entry : file.tensors())
+    if (std::find(known_names.begin(), known_names.end(), entry.name) == known_names.end())
+      throw Error(escaped(file.name()) + " holds a tensor '" + escaped(entry.name) +
+                  "', which is no name that attend knows");
+  for (const std::string_view name : {"q", "k", "v"})
+    if (file.find(name) == nullptr) throw Error(escaped(file.name()) + " holds no tensor " + std::string(name));
+  for (const TensorEntry& entry : file.tensors()) call.tensors.emplace(entry.name, file.read(entry));
+}
+
+// A view with sizes of 1 in front: rank-3 q, k, v mean B = 1, and so do what belongs to them.
+TensorView with_rank(const std::string& name, const Tensor& tensor, int rank) {
+  const auto given = static_cast<int>(tensor.shape().size());
+  if (given > max_rank)
+    throw Error(name + " has " + std::to_string(given) + " axes, and none may have more than " +
+                std::to_string(max_rank));
+  TensorView view = tensor.view();
+  if (given != rank - 1) return view;
+  std::copy_backward(view.sizes.begin(), view.sizes.begin() + given, view.sizes.begin() + rank);
+  std::copy_backward(view.strides.begin(), view.strides.begin() + given, view.strides.begin() + rank);
+  view.sizes[0] = 1;
+  view.strides[0] = 0;
+  view.rank = rank;
+  return view;
+}
+
+std::optional<TensorView> find(const AttendCall& call, std::string_view name, int rank = 0) {
+  const auto found = call.tensors.find(name);
+  if (found == call.tensors.end()) return std::nullopt;
+  return with_rank(found->first, found->second, rank);
+}
+
+void place_tensors(AttendCall& call) {
+  const bool batched = call.tensors.find("q")->second.shape().size() != 3;
+  const int full = max_rank, rows = batched ? 0 : 3;
+  Inputs& inputs = call.inputs;
+  inputs.q = *find(call, "q", full);
+  inputs.k = *find(call, "k", full);
+  inputs.v = *find(call, "v", full);
+  inputs.mask = find(call, "mask");
+  inputs.bias = find(call, "bias");
+  inputs.alibi_slopes = find(call, "alibi_slopes");
+  inputs.sinks = find(call, "sinks");
+  inputs.q_lengths = find(call, "q_lengths");
+  inputs.k_lengths = find(call, "k_lengths");
+  inputs.q_offsets = find(call, "q_offsets");
+  inputs.k_offsets = find(call, "k_offsets");
+  call.output_gradients.dout = find(call, "dout", full);
+  call.output_gradients.dlse = find(call, "dlse", rows);
+  call.output_gradients.dentropy = find(call, "dentropy", rows);
+}
+
+// Parameters without their option would be read and not used: an error, never silence.
+void check_parameters(const AttendCall& call, const AttendArguments& arguments) {
+  if (call.has("qk_gain") && !arguments.qk_norm) throw Error("qk_gain is given but --qk-norm is not");
+  if (call.has("ssmax_s") && arguments.scale != "ssmax") throw Error("ssmax_s is given but --scale ssmax is not");
+  if (call.has("ssmax_s") && call.has("scale"))
+    throw Error("ssmax_s and scale are both given, but scale would override --scale ssmax");
+  if (arguments.qk_norm && arguments.scale) throw Error("--qk-norm and --scale are both given, but only one can hold");
+  if (arguments.qk_norm && call.has("scale"))
+    throw Error("--qk-norm and the tensor scale are both given, but only one can hold");
+}
+
+Scale choose_scale(const AttendCall& call, const AttendArguments& arguments) {
+  if (arguments.qk_norm) return QkNorm{parse_qk_norm(*arguments.qk_norm), find(call, "qk_gain")};
+  const auto scale = find(call, "scale");
+  if (!scale) return arguments.scale ? parse_scale(*arguments.scale, find(call, "ssmax_s")) : Scale(InvSqrtDim{});
+  // What --scale says is overridden, but it still has to make sense.
+  if (arguments.scale && *arguments.scale != "ssmax") parse_scale(*arguments.scale, std::nullopt);
+  if (scale->rank == 1) return PerHead{*scale};
+  return PerRow{*find(call, "scale", 3)};
+}
+
+}  // namespace
+
+AttendCall read_call(const AttendArguments& arguments) {
+  AttendCall call;
+  Options& options = call.options;
+  const Align align = arguments.align ? parse_align(*arguments.align) : Align();
+  options.window = parse_window(arguments.window, arguments.causal, align);
+  options.softcap = arguments.softcap;
+  options.kernel = arguments.kernel;
+
+  read_tensors(SafetensorsFile::open(arguments.input), call);
+  place_tensors(call);
+  check_parameters(call, arguments);
+  options.scale = choose_scale(call, arguments);
+  options.statistics.precision = arguments.exact ? Precision::exact : Precision::fast;
+  if (call.output_gradients.dentropy) options.statistics.level = StatisticsLevel::entropy;
+  if (arguments.stats) options.statistics.level = StatisticsLevel::all;
+  return call;
+}
+
+}  // namespace levelhead::cli

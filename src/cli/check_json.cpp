@@ -1,0 +1,37 @@
+#include "cli/check_output.hpp"
+#include "cli/json.hpp"
+
+namespace levelhead::cli {
+namespace {
+
+Json verdict_json(const Verdict& verdict) {
+  Json json{{"name", name_of(verdict.name)},
+            {"h75", nullptr},
+            {"limits", {Verdict::sharp_limit, Verdict::flat_limit}},
+            {"likely_mistake", nullptr},
+            {"reason", verdict.reason}};
+  if (verdict.h75) json["h75"] = *verdict.h75;
+  if (verdict.likely_mistake) json["likely_mistake"] = *verdict.likely_mistake;
+  return json;
+}
+
+}  // namespace
+
+std::string json_line(const Capture& capture, const Judged& judged) {
+  Json json{{"file", capture.file.name()}};
+  json["model"] = capture.model ? Json(*capture.model) : Json(nullptr);
+  json["scale"] = capture.scale;
+  json["scale_is"] = Json::array();
+  for (const NamedScale& scale : judged.scale_is) json["scale_is"].push_back(scale.name);
+  json["verdict"] = verdict_json(judged.verdict);
+  json["kernel"] = judged.kernel;
+  json["layers"] = Json::array();
+  for (const MeasuredLayer& layer : judged.layers) {
+    Json heads = Json::array();
+    for (const MeasuredHead& head : layer.heads) heads.push_back(to_json(head.number, head.statistics));
+    json["layers"].push_back({{"layer", layer.number}, {"heads", std::move(heads)}});
+  }
+  return to_line(json);
+}
+
+}  // namespace levelhead::cli

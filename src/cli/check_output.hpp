@@ -1,0 +1,34 @@
+// How a judged capture is shown.
+#pragma once
+
+#include <string>
+
+#include "cli/measure.hpp"
+#include "cli/terminal.hpp"
+
+namespace levelhead::cli {
+
+enum class Detail { layers, heads };
+
+/// Which model, how many heads, which scale.
+std::string header_text(const Screen& screen, const Capture& capture, const Judged& judged);
+
+/// One line per layer: bars for the means over its heads of entropy_ratio and z, and the notable heads.
+std::string layer_table(const Screen& screen, const Judged& judged);
+
+/// One line per head.
+std::string head_table(const Screen& screen, const Judged& judged);
+
+/// One line per row of the one head that was asked for, in each layer that was.
+std::string row_tables(const Screen& screen, const Capture& capture, const Judged& judged);
+
+/// The verdict with H75, both limits and the distances, and what to do next.
+std::string verdict_text(const Screen& screen, const Capture& capture, const Judged& judged);
+
+/// What H75 can't tell: printed once, under the verdicts.
+std::string limits_text(const Screen& screen);
+
+/// One JSON object on one line.
+std::string json_line(const Capture& capture, const Judged& judged);
+
+}  // namespace levelhead::cli

@@ -1,0 +1,41 @@
+// A capture, measured and judged: what text and JSON are made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/capture.hpp"
+#include "levelhead/verdict.hpp"
+
+namespace levelhead::cli {
+
+/// A part of a model; all of it when nothing is set.
+struct Selection {
+  std::optional<std::int64_t> layer, head;
+};
+
+struct MeasuredHead {
+  std::int64_t number = 0;
+  HeadStatistics statistics;
+  std::vector<RowState> rows;  ///< [Nq], kept only when one head was asked for
+};
+
+struct MeasuredLayer {
+  std::int64_t number = 0;
+  std::vector<MeasuredHead> heads;  ///< those asked for
+};
+
+struct Judged {
+  std::vector<MeasuredLayer> layers;  ///< those asked for
+  std::vector<NamedScale> scale_is;   ///< names that hold in every layer
+  Verdict verdict;
+  std::string kernel;
+  std::int64_t heads = 0, kv_heads = 0, D = 0, Nq = 0, Nk = 0;  ///< of the first layer
+};
+
+/// Throws Error on tensors that do not fit each other, and if the selection names what is not there.
+Judged measure(const Capture& capture, const Selection& selection, int threads);
+
+}  // namespace levelhead::cli
