@@ -149,7 +149,7 @@ void read_metadata(Capture& capture, const CaptureOptions& options) {
 }  // namespace
 
 Capture read_capture(SafetensorsFile file, const CaptureOptions& options) {
-  Capture capture{.file = std::move(file)};
+  Capture capture(std::move(file));
   try {
     sort_tensors(capture);
     read_metadata(capture, options);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/safetensors.hpp"
@@ -26,6 +27,8 @@ struct CaptureOptions {
 };
 
 struct Capture {
+  explicit Capture(SafetensorsFile opened) : file(std::move(opened)) {}
+
   SafetensorsFile file;
   double scale = 0;                 ///< the one asked for, else the capture's own
   std::optional<double> own_scale;  ///< of the metadata

@@ -74,7 +74,7 @@ int run(const CheckArguments& arguments) {
     if (text) write_stdout(to_text(screen, arguments, capture, judged));
     if (arguments.json) json += json_line(capture, judged);
   }
-  if (text) write_stdout(limits_text(screen));
+  if (text) write_stdout(notes_text(screen));
   if (arguments.json && text) write_text_file(*arguments.json, json);
   if (!text) write_stdout(json);
   return arguments.strict && !all_level ? not_level : done;

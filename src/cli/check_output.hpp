@@ -8,8 +8,6 @@
 
 namespace levelhead::cli {
 
-enum class Detail { layers, heads };
-
 /// Which model, how many heads, which scale.
 std::string header_text(const Screen& screen, const Capture& capture, const Judged& judged);
 
@@ -25,8 +23,8 @@ std::string row_tables(const Screen& screen, const Capture& capture, const Judge
 /// The verdict with H75, both limits and the distances, and what to do next.
 std::string verdict_text(const Screen& screen, const Capture& capture, const Judged& judged);
 
-/// What H75 can't tell: printed once, under the verdicts.
-std::string limits_text(const Screen& screen);
+/// What the columns and flags mean, and what H75 can't tell: printed once, under the verdicts.
+std::string notes_text(const Screen& screen);
 
 /// One JSON object on one line.
 std::string json_line(const Capture& capture, const Judged& judged);

@@ -12,7 +12,7 @@ namespace levelhead::cli {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t entropy_cells = 16, z_cells = 8;
+constexpr std::size_t entropy_cells = 12, z_cells = 8;
 constexpr double z_full = 2;  // a full bar; half of it is the freezing point
 
 /// Mean over heads of one statistic; NaN when none has it.
@@ -38,60 +38,48 @@ Colour colour_of(std::string_view flag) {
   return flag == "flat" ? Colour::yellow : Colour::cyan;
 }
 
-// "sink 0 2 5", or "sink all".
-std::string heads_with(const MeasuredLayer& layer, std::string_view flag) {
-  std::string numbers;
-  std::size_t count = 0;
+std::vector<std::int64_t> heads_with(const MeasuredLayer& layer, std::string_view flag) {
+  std::vector<std::int64_t> numbers;
   for (const MeasuredHead& head : layer.heads) {
     const auto here = flags(head.statistics);
-    if (std::find(here.begin(), here.end(), flag) == here.end()) continue;
-    numbers += " " + std::to_string(head.number);
-    ++count;
+    if (std::find(here.begin(), here.end(), flag) != here.end()) numbers.push_back(head.number);
   }
-  if (count == 0) return {};
-  return std::string(flag) + (count == layer.heads.size() && count > 1 ? " all" : numbers);
+  return numbers;
+}
+
+// " 0 2 5", " all", or where that is too long how many: " x7".
+std::string numbers_text(const std::vector<std::int64_t>& numbers, std::size_t heads, std::size_t width) {
+  if (numbers.size() == heads && heads > 1) return " all";
+  std::string text;
+  for (const std::int64_t number : numbers) text += " " + std::to_string(number);
+  return text.size() <= width ? text : fmt::format(" x{}", numbers.size());
 }
 
 constexpr std::array<std::string_view, 6> all_flags{"nan", "empty", "frozen", "flat", "sink", "local"};
 
-// Groups of heads that fit into `width`; the rest is counted.
+// "frozen 2, sink 0 1 8": every group is named, and where `width` is short the later ones only say how many.
 std::string notable(const Screen& screen, const MeasuredLayer& layer, std::size_t width) {
-  std::string text;
-  std::size_t used = 0, left_out = 0;
-  for (const std::string_view flag : all_flags) {
-    const std::string group = heads_with(layer, flag);
-    if (group.empty()) continue;
-    const std::size_t needed = group.size() + (text.empty() ? 0 : 2);
-    if (left_out > 0 || used + needed > width - 4) {
-      ++left_out;
-      continue;
-    }
-    text += (text.empty() ? "" : ", ") + paint(screen, colour_of(flag), flag) + group.substr(flag.size());
-    used += needed;
-  }
-  if (left_out > 0) text += (text.empty() ? "" : " ") + fmt::format("+{}", left_out);
-  return text;
-}
-
-bool any_has(const Judged& judged, std::string_view flag) {
-  return std::any_of(judged.layers.begin(), judged.layers.end(),
-                     [&](const MeasuredLayer& layer) { return !heads_with(layer, flag).empty(); });
-}
-
-std::string meaning_of(std::string_view flag) {
-  if (flag == "flat") return "flat: entropy ratio > 0.9";
-  if (flag == "frozen") return "frozen: one key takes > 99 % in most rows";
-  if (flag == "sink") return "sink: the first key takes > 50 %";
-  if (flag == "local") return "local: own and previous key take > 50 %";
-  if (flag == "nan") return "nan: rows are NaN";
-  return "empty: no row sees a key";
-}
-
-std::string legend(const Screen& screen, const Judged& judged) {
-  std::string text;
+  struct Group {
+    std::string_view flag;
+    std::vector<std::int64_t> heads;
+  };
+  std::vector<Group> groups;
+  std::size_t reserved = 0;  // what the groups still to come need at least
   for (const std::string_view flag : all_flags)
-    if (any_has(judged, flag)) text += (text.empty() ? "" : "; ") + meaning_of(flag);
-  return text.empty() ? "" : wrapped(screen, text + ".", "       ", "       ");
+    if (auto heads = heads_with(layer, flag); !heads.empty()) {
+      groups.push_back({flag, std::move(heads)});
+      reserved += flag.size() + std::string_view(", x12").size() + 1;
+    }
+  std::string text;
+  std::size_t used = 0;
+  for (const Group& group : groups) {
+    reserved -= group.flag.size() + std::string_view(", x12").size() + 1;
+    const std::size_t taken = used + 2 + group.flag.size() + reserved;
+    const std::string numbers = numbers_text(group.heads, layer.heads.size(), width > taken ? width - taken : 0);
+    text += (text.empty() ? "" : ", ") + paint(screen, colour_of(group.flag), group.flag) + numbers;
+    used += group.flag.size() + numbers.size() + 2;
+  }
+  return text;
 }
 
 std::string row_line(const Screen& screen, const Capture& capture, std::size_t i, const RowState& state) {
@@ -123,11 +111,7 @@ std::string layer_table(const Screen& screen, const Judged& judged) {
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
-  text += wrapped(screen,
-                  "Means over heads. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread of the logits "
-                  "within a row; at 1, half a bar, Gaussian logits freeze.",
-                  "       ", "       ");
-  return text + legend(screen, judged);
+  return text;
 }
 
 std::string head_table(const Screen& screen, const Judged& judged) {
@@ -149,7 +133,7 @@ std::string head_table(const Screen& screen, const Judged& judged) {
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
     }
-  return text + legend(screen, judged);
+  return text;
 }
 
 std::string row_tables(const Screen& screen, const Capture& capture, const Judged& judged) {

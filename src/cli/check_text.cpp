@@ -106,10 +106,12 @@ std::string wrong_scale_advice(const Judged& judged, std::string_view direction)
 }
 
 std::string advice(const Capture& capture, const Judged& judged) {
+  const bool asked_for_part = judged.scope == Scope::part;
   switch (judged.verdict.name) {
     case Verdict::Name::broken:
       return fmt::format("look at {} first: a NaN in q, k or v there, or logits that overflow.", first_nan(judged));
     case Verdict::Name::undecided:
+      if (asked_for_part) return "judge all of it: the same command without --layer and --head.";
       return "capture every head of every layer over a text of some hundred tokens, and judge all of them.";
     case Verdict::Name::too_sharp: return wrong_scale_advice(judged, "multiplied");
     case Verdict::Name::too_flat:
@@ -143,24 +145,28 @@ std::string header_text(const Screen& screen, const Capture& capture, const Judg
 std::string verdict_text(const Screen& screen, const Capture& capture, const Judged& judged) {
   const Verdict& verdict = judged.verdict;
   const auto layers = static_cast<std::int64_t>(capture.layers.size());
-  std::string title = paint(screen, colour_of(verdict.name), std::string(name_of(verdict.name)));
+  std::string title = "Verdict: " + paint(screen, colour_of(verdict.name), name_of(verdict.name));
   if (capture.layers_of_model && *capture.layers_of_model > layers)
     title += fmt::format(", from {} of {} layers", layers, *capture.layers_of_model);
   if (verdict.name == Verdict::Name::broken || verdict.name == Verdict::Name::undecided) title += ": " + verdict.reason;
-  std::string text = wrapped(screen, title, "", "  ");
-  if (verdict.likely_mistake) text += "likely mistake: scale = " + *verdict.likely_mistake + "\n";
+  std::string text = wrapped(screen, title, "", "         ");
+  if (verdict.likely_mistake) text += "Likely mistake: the scale is " + *verdict.likely_mistake + "\n";
   if (verdict.h75) text += ruler(screen, verdict);
   text += wrapped(screen, h75_text(judged), "", "");
   return text + wrapped(screen, advice(capture, judged), "Next: ", "      ");
 }
 
-std::string limits_text(const Screen& screen) {
-  return wrapped(
-      screen,
-      "Evidence, never proof. On 14 real models H75 at their own scale was .54 to .84, and .94 to .96 in one "
-      "that hardly uses its attention. Wrong factors of 2.43 and more, or 0.38 and less, were always found; "
-      "factors of 2 are often missed, 1.4 mostly. A loss sweep over the scale is better evidence.",
-      "", "");
+std::string notes_text(const Screen& screen) {
+  const std::string columns =
+      "Means over rows, of layers over heads too. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread of "
+      "the logits within a row; at 1, half a bar, Gaussian logits freeze. Heads: flat, entropy ratio over 0.9; frozen, "
+      "most rows give one key over 0.99; sink, over half goes to the first key; local, over half goes to the own and "
+      "the previous key.";
+  const std::string limits =
+      "Evidence, never proof. On 14 real models H75 at their own scale was .54 to .84, and .94 to .96 in one that "
+      "hardly uses its attention. Wrong factors of 2.43 and more, or 0.38 and less, were always found; factors of 2 "
+      "are often missed, 1.4 mostly. A loss sweep over the scale is better evidence.";
+  return wrapped(screen, columns, "Read:   ", "        ") + wrapped(screen, limits, "Limits: ", "        ");
 }
 
 }  // namespace levelhead::cli

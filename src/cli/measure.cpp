@@ -161,8 +161,8 @@ Judged measure_layers(const Capture& capture, const Selection& selection, int th
     }
     for (const MeasuredHead& head : judged.layers.back().heads) chosen.push_back(head.statistics);
   }
-  const Scope scope = static_cast<std::int64_t>(chosen.size()) < all ? Scope::part : Scope::whole;
-  judged.verdict = judge(chosen, scope, judged.scale_is);
+  if (static_cast<std::int64_t>(chosen.size()) < all) judged.scope = Scope::part;
+  judged.verdict = judge(chosen, judged.scope, judged.scale_is);
   return judged;
 }
 

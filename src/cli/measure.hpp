@@ -31,6 +31,7 @@ struct Judged {
   std::vector<MeasuredLayer> layers;  ///< those asked for
   std::vector<NamedScale> scale_is;   ///< names that hold in every layer
   Verdict verdict;
+  Scope scope = Scope::whole;
   std::string kernel;
   std::int64_t heads = 0, kv_heads = 0, D = 0, Nq = 0, Nk = 0;  ///< of the first layer
 };

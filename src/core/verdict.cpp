@@ -45,6 +45,7 @@ std::string nan_reason(const Totals& totals) {
 
 /// Why no judgement is possible, or nothing.
 std::string undecided_reason(const Totals& totals, Scope scope) {
+  if (scope == Scope::part) return "only some layers or heads were asked for, the rule needs all";
   const auto measured = static_cast<std::int64_t>(totals.ratios.size());
   if (measured < Verdict::fewest_heads)
     return "only " + counted(measured, "head has", "heads have") + " rows to measure, the rule needs " +
@@ -52,7 +53,6 @@ std::string undecided_reason(const Totals& totals, Scope scope) {
   if (totals.n_max < Verdict::fewest_keys)
     return "no row sees more than " + counted(totals.n_max, "key", "keys") + ", the rule needs " +
            std::to_string(Verdict::fewest_keys);
-  if (scope == Scope::part) return "only some layers or heads were asked for, the rule needs all";
   return {};
 }
 
