@@ -1,6 +1,8 @@
 # The project's commands: `make` lists them. Each installs what is missing first (scripts/packages.txt).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-more format install clean
+# The tools that setup installs come before others of the same name, such as a cmake from pip.
+export PATH := /usr/bin:$(PATH)
 JOBS := $(shell nproc)
 PREFIX ?= /usr/local
 
