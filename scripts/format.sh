@@ -13,4 +13,4 @@ case "$("${formatter:-false}" --version 2>/dev/null)" in
     exit 1
     ;;
 esac
-find include src tests bench -name '*.[ch]pp' -o -name '*.h' | sort | xargs "$formatter" "${mode[@]}"
+find . -path ./build -prune -o \( -name '*.[ch]pp' -o -name '*.h' \) -print | sort | xargs "$formatter" "${mode[@]}"

@@ -25,8 +25,8 @@ struct Statistics {
 
 /// The state of one query row over the keys it has seen; s is the logit, m the largest one so far.
 /// The sink is not part of it (it belongs to the row once, however its keys are split).
-/// No key seen is the default value (with the level that was asked for). Only -inf logits seen is max = -inf, sum = 0 with count > 0.
-/// A NaN or +inf logit makes every floating field NaN, so NaN is carried by any merge.
+/// No key seen is the default value (with the level that was asked for). Only -inf logits seen is max = -inf, sum = 0
+/// with count > 0. A NaN or +inf logit makes every floating field NaN, so NaN is carried by any merge.
 struct RowState {
   double max = -std::numeric_limits<double>::infinity();  ///< m
   double sum = 0;                                         ///< l  = sum of e^(s-m)

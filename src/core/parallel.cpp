@@ -98,7 +98,7 @@ struct Pool::Workers {
   std::condition_variable wake, done;
   std::atomic<std::uint64_t> generation{0};
   std::atomic<std::int64_t> next{0};
-  Job job;           // written under mutex while nobody is inside
+  Job job;            // written under mutex while nobody is inside
   bool open = false;  // guarded by mutex, as are the next two
   int inside = 0;
   bool stop = false;
