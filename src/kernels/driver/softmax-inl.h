@@ -103,7 +103,7 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
   const std::uint64_t before = g.words[row] & ((std::uint64_t{1} << offset) - 1);
   const std::int64_t n = rows.folded[r].count + std::popcount(before);
   if (n == 0) return;
-  const float factor = hn::GetLane(exp_nonpositive(set(old - m)));
+  const float factor = hn::GetLane(Engine::exp(set(old - m)));
   if constexpr (kLevel >= StatisticsLevel::entropy) {
     fold<kLevel>(rows, r);
     // Only -inf logits so far: their sums are 0 or infinite, and no shift changes them.
@@ -197,7 +197,7 @@ HWY_INLINE void softmax_tile(const Rows<Engine>& rows, const GroupBlock& g, int 
 #pragma GCC unroll 8
     for (int v = 0; v < C; ++v) {
       const Vec t = hn::Sub(x[v], m);
-      p[v] = exp_nonpositive(t);
+      p[v] = Engine::exp(t);
       if constexpr (!kPlain) p[v] = hn::IfThenElseZero(visible[v], p[v]);
       l = hn::Add(l, p[v]);
       measure<kLevel, kPlain>(rows, r, visible[v], x[v], t, p[v]);

@@ -30,6 +30,9 @@ struct HighwayF32 {
   static constexpr int tile_keys = tile_vectors * lanes;
   static_assert(block_keys % tile_keys == 0);
 
+  /// e^t for t <= 0, good to the precision of Weight; NaN for NaN.
+  static HWY_INLINE Vec exp(Vec t) { return exp_nonpositive(t); }
+
   static constexpr std::int64_t query_elements(std::int64_t D) { return D; }
   static constexpr std::int64_t key_elements(std::int64_t D) { return D * block_keys; }
   static constexpr std::int64_t value_elements(std::int64_t Dv) {
