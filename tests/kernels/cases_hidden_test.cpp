@@ -127,6 +127,15 @@ TEST_P(Cases, C4Infinities) {
     const Case c = Case::logits(type(), logits);
     EXPECT_TRUE(near_statistics(run(c), materialise(c), c));
   }
+  Case wide =
+      Case::random(type(), {.Nq = 2, .Nk = 40, .D = 32, .Dv = 32}, 17);  // whole vectors of each instruction set
+  for (std::int64_t d = 0; d < 32; ++d) wide.v.set({0, 0, 39, d}, d % 2 == 0 ? inf : nan);
+  wide.q.set({0, 0, 1, 7}, -inf);
+  const Forward out = run(wide);
+  for (std::int64_t d = 0; d < 32; ++d) {
+    EXPECT_TRUE(d % 2 == 0 ? out.o.flat(d) == inf : std::isnan(out.o.flat(d))) << d;
+    EXPECT_TRUE(std::isnan(out.o.get({0, 0, 1, d}))) << d;
+  }
 }
 
 // A masked batch item leaves the gradients of the other alone.

@@ -61,61 +61,6 @@ TEST_P(Cases, I4) {
   EXPECT_EQ(log_sum_exp(merge(state(-inf), high), {}), 200);
 }
 
-// A shard of the keys as its own call. o in f32 beside 16-bit inputs keeps the digits that merging needs.
-struct Shard {
-  Forward run;
-  Part part() const {
-    Part part;
-    part.o = run.o.view();
-    part.state = run.state;
-    return part;
-  }
-};
-
-Tensor tokens(const Tensor& x, std::int64_t begin, std::int64_t end) {
-  Sizes sizes = x.sizes();
-  sizes[2] = end - begin;
-  Tensor out(x.dtype(), sizes);
-  for (std::int64_t b = 0; b < sizes[0]; ++b)
-    for (std::int64_t h = 0; h < sizes[1]; ++h)
-      for (std::int64_t n = begin; n < end; ++n)
-        for (std::int64_t d = 0; d < sizes[3]; ++d) out.set({b, h, n - begin, d}, x.get({b, h, n, d}));
-  return out;
-}
-
-// Keys cut into 2, 4, 8, 16 through the public calls: the error stays where it was.
-TEST_P(Cases, I5) {
-  const Case whole = Case::random(type(), {.Hq = 2, .Nq = 8, .Nk = 256, .D = 32, .Dv = 16}, 3);
-  const Oracle oracle = materialise(whole);
-  const DType wide = side_type(type());
-  const double unsplit = relative_error(forward(whole, kernel(), 1, wide).o, oracle.o);
-  for (const std::int64_t shards : {2, 4, 8, 16}) {
-    std::vector<Shard> pieces;
-    for (std::int64_t n = 0; n < shards; ++n) {
-      const std::int64_t begin = n * 256 / shards, end = (n + 1) * 256 / shards;
-      Case c = whole;
-      c.shape.Nk = end - begin;
-      c.k = tokens(whole.k, begin, end);
-      c.v = tokens(whole.v, begin, end);
-      pieces.push_back({forward(c, kernel(), 1, wide)});
-      for (RowState& s : pieces.back().run.state) s.first_key += begin;
-    }
-    std::vector<Part> parts;
-    for (const Shard& piece : pieces) parts.push_back(piece.part());
-    Forward merged = forward(whole, kernel(), 1, wide);
-    merged.o.fill_garbage();
-    merged.lse.fill_garbage();
-    Outputs outputs;
-    outputs.o = merged.o.mutable_view();
-    outputs.lse = merged.lse.mutable_view();
-    outputs.state = merged.state;
-    merge(parts, {}, outputs);
-    EXPECT_TRUE(near_statistics(merged, oracle, whole)) << shards;
-    // each merge is one rescaling: a few roundings of f32 (f64) on top, whatever the number of shards
-    EXPECT_LE(relative_error(merged.o, oracle.o), unsplit + 4 * unit_roundoff(wide)) << shards;
-  }
-}
-
 // The error to double, by type: recorded, and within the yardstick of spec section 7.
 TEST_P(Cases, I6) {
   const Case c = Case::random(type(), {.Nq = 64, .Nk = 64, .D = 64, .Dv = 64}, 4);

@@ -111,6 +111,8 @@ struct KernelType {
   std::string why;
 };
 
+inline void PrintTo(const KernelType& x, std::ostream* out) { *out << x.kernel << " " << name_of(x.type); }
+
 /// All of the table, those that this CPU lacks too.
 std::vector<KernelType> kernel_types();
 /// "portable_bf16"; '-' and '.' become '_'.

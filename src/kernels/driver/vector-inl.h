@@ -101,7 +101,12 @@ HWY_INLINE Vec widen_vector(const void* data, DType type) {
     const hn::RebindToUnsigned<Floats> words;
     return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
   }
-  return hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
+  // Targets without f16 instructions take the largest exponent for a number: NaN and Inf get theirs back here.
+  const hn::RebindToUnsigned<Floats> words;
+  const auto infinity = hn::Set(words, 0x7F800000U), exponent = hn::Set(words, 0x7C00U);
+  const auto special = hn::Eq(hn::And(hn::PromoteTo(words, bits), exponent), exponent);
+  const Vec widened = hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
+  return hn::Or(widened, hn::BitCast(Floats(), hn::IfThenElseZero(special, infinity)));
 }
 
 /// to [n]: a row of n elements, widened exactly. data points at the first one; stride counts elements.
