@@ -27,13 +27,11 @@ std::string shape_text(const TensorView& view) { return list_text(view.sizes, vi
 
 std::string text(const Named& tensor) { return std::string(tensor.name) + " " + shape_text(tensor.view); }
 
-std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors) {
-  for (const std::int64_t factor : factors)
-    if (factor == 0) return 0;  // whatever the others are
+bool fits(std::initializer_list<std::int64_t> factors) {
   std::int64_t result = 1;
   for (const std::int64_t factor : factors)
-    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
-  return result;
+    if (factor != 0 && __builtin_mul_overflow(result, factor, &result)) return false;
+  return true;
 }
 
 bool has_elements(const TensorView& view) {

@@ -32,8 +32,8 @@ std::string shape_text(const TensorView& view);
 /// "q [2, 3, 5]"
 std::string text(const Named& tensor);
 
-/// a * b, or nothing if it leaves 64 bits.
-std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors);
+/// Whether the product fits 64 bits. Zeros are left out, so that every product of some of the factors fits as well.
+bool fits(std::initializer_list<std::int64_t> factors);
 
 bool has_elements(const TensorView& view);
 

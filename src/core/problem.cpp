@@ -46,10 +46,24 @@ void check_qkv(const Inputs& inputs) {
     fail("q has ", Hq, " heads and k has ", Hk, ": ", text(q), " must have a multiple of the heads of ", text(k));
 }
 
-// Everything that is held per row is counted in these bytes.
-void check_rows(const Inputs& inputs, const Problem& p) {
-  if (!product({p.B, p.Hq, p.Nq, static_cast<std::int64_t>(sizeof(RowState))}))
-    fail(text({"q", inputs.q}), " overflows: B * Hq * Nq states of ", sizeof(RowState), " bytes exceed 64 bits");
+// Sizes and strides of q, k and v may be fine one by one, as stride 0 needs no memory, while what is counted or held
+// beside them is not: dense copies and gradients, a state per row, the scratch of a kernel.
+void check_products(const Inputs& inputs, const Problem& p) {
+  const auto check = [](std::string_view name, const TensorView& view, std::string_view what,
+                        std::initializer_list<std::int64_t> factors) {
+    if (!fits(factors)) fail(text({name, view}), " overflows: ", what, " exceed 64 bits");
+  };
+  constexpr std::int64_t state = sizeof(RowState);
+  check("q", inputs.q, "B * Hq * Nq * D components of 8 bytes", {p.B, p.Hq, p.Nq, p.D, 8});
+  check("k", inputs.k, "B * Hk * Nk * D components of 8 bytes", {p.B, p.Hk, p.Nk, p.D, 8});
+  check("v", inputs.v, "B * Hk * Nk * Dv components of 8 bytes", {p.B, p.Hk, p.Nk, p.Dv, 8});
+  check("q", inputs.q, "B * Hq * Nq outputs of Dv components of 8 bytes", {p.B, p.Hq, p.Nq, p.Dv, 8});
+  check("q", inputs.q, "B * Hq * Nq row states", {p.B, p.Hq, p.Nq, state});
+  // Kernels hold a few numbers for each component of a head's keys, or of a block of them, per thread.
+  constexpr std::int64_t threads = 4096, block = 4096, numbers = 8 * 8, least = 64;
+  const std::int64_t keys = std::max(p.Nk, block);
+  check("k", inputs.k, "a head's keys in scratch", {keys, std::max(p.D, least), threads, numbers});
+  check("v", inputs.v, "a head's values in scratch", {keys, std::max(p.Dv, least), threads, numbers});
 }
 
 std::vector<double> read_per_head(const Named& tensor, const Problem& p) {
@@ -96,7 +110,7 @@ Problem make_problem(const Inputs& inputs, const Options& options) {
   p.B = inputs.q.sizes[0], p.Hq = inputs.q.sizes[1], p.Nq = inputs.q.sizes[2], p.D = inputs.q.sizes[3];
   p.Hk = inputs.k.sizes[1], p.Nk = inputs.k.sizes[2], p.Dv = inputs.v.sizes[3];
   p.dtype = inputs.q.dtype;
-  check_rows(inputs, p);
+  check_products(inputs, p);
   check_softcap(options.softcap, p.dtype);
   check_scale(p, options.scale);
   if (inputs.mask) check_mask({"mask", *inputs.mask}, p);

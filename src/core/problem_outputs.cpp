@@ -75,7 +75,7 @@ void check_apart(const Tensors& inputs, const Tensors& outputs) {
 }
 
 void check_state(const Problem& p, const void* data, std::size_t size, std::string_view rule) {
-  const std::int64_t rows = *product({p.B, p.Hq, p.Nq});
+  const std::int64_t rows = p.B * p.Hq * p.Nq;
   if (static_cast<std::int64_t>(size) != rows)
     fail("state holds ", size, " rows but ", rule, " B * Hq * Nq = ", p.B, " * ", p.Hq, " * ", p.Nq, " = ", rows);
   if (reinterpret_cast<std::uintptr_t>(data) % alignof(RowState) != 0)
@@ -153,6 +153,8 @@ void check_policy_gradients(const Problem& p, const Options& options, const Grad
   check_gradient("dqk_gain", g.dqk_gain, "qk_gain", gain, p);
 }
 
+std::int64_t size_or_1(const MutableTensorView& view, int axis) { return axis < view.rank ? view.sizes[axis] : 1; }
+
 void check_outgoing(const Problem& p, const Inputs& in, const Options& options, const Gradients& g) {
   const auto check_qkv = [&p](std::string_view name, const std::optional<MutableTensorView>& gradient,
                               const Named& input) {
@@ -165,6 +167,9 @@ void check_outgoing(const Problem& p, const Inputs& in, const Options& options, 
   check_gradient("dsinks", g.dsinks, "sinks", in.sinks, p);
   check_gradient("dalibi_slopes", g.dalibi_slopes, "alibi_slopes", in.alibi_slopes, p);
   check_policy_gradients(p, options, g);
+  if (g.dbias &&
+      !fits({size_or_1(*g.dbias, 0), size_or_1(*g.dbias, 1), size_or_1(*g.dbias, 2), size_or_1(*g.dbias, 3), 8}))
+    fail(text({"dbias", *g.dbias}), " overflows: its sums of 8 bytes exceed 64 bits");
 }
 
 // A checked [B, Hq, Nq] tensor, addressed by its first three axes.

@@ -38,10 +38,6 @@ struct CheckScale {
   void operator()(const Ssmax& s) const { per_head({"ssmax_s", s.s}); }
   void operator()(const QkNorm& s) const {
     if (s.gain) per_head({"qk_gain", *s.gain});
-    // Copies of q and k, and their gradients before the norm, are held dense, in up to 8 bytes a component.
-    if (!product({p.B, p.Hq, p.Nq, p.D, 8}) || !product({p.B, p.Hk, p.Nk, p.D, 8}))
-      fail("QK-norm overflows: a copy of q [", p.B, ", ", p.Hq, ", ", p.Nq, ", ", p.D, "] or k [", p.B, ", ", p.Hk,
-           ", ", p.Nk, ", ", p.D, "] exceeds 64 bits of bytes");
   }
 
   void per_head(const Named& tensor) const {
