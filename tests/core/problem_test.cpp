@@ -100,9 +100,9 @@ TEST(Problem, ManyBatchItemsWithoutRowsCostNothing) {
   EXPECT_TRUE(make_problem({empty, empty, empty}, {}).segments.empty());
 }
 
-class Refused : public ::testing::TestWithParam<Wrong> {};
+class InputsRefused : public ::testing::TestWithParam<Wrong> {};
 
-TEST_P(Refused, SaysWhy) {
+TEST_P(InputsRefused, SaysWhy) {
   Call call;
   ASSERT_EQ(sentence([&] { call.problem(); }), "");
   GetParam().spoil(call);
@@ -146,7 +146,7 @@ const Wrong qkv[] = {
     {"Misaligned", [](Call& c) { c.inputs.k.data = reinterpret_cast<const char*>(c.k.values.data()) + 1; },
      "k [2, 2, 5, 8] starts at an address that is no multiple of the 4 bytes of f32"},
 };
-INSTANTIATE_TEST_SUITE_P(Qkv, Refused, ::testing::ValuesIn(qkv), name_of_wrong<::testing::TestParamInfo<Wrong>>);
+INSTANTIATE_TEST_SUITE_P(Qkv, InputsRefused, ::testing::ValuesIn(qkv), name_of_wrong<::testing::TestParamInfo<Wrong>>);
 
 const Wrong others[] = {
     {"D12_FloatMask", [](Call& c) { c.inputs.mask = c.bias.view(); },
@@ -207,7 +207,8 @@ const Wrong others[] = {
      "softcap is 1.0000000000000001e+300 but beside f32 q it must be 0 or a normal f32 number, 1.1754943508222875e-38 "
      "to 3.4028234663852886e+38"},
 };
-INSTANTIATE_TEST_SUITE_P(Others, Refused, ::testing::ValuesIn(others), name_of_wrong<::testing::TestParamInfo<Wrong>>);
+INSTANTIATE_TEST_SUITE_P(Others, InputsRefused, ::testing::ValuesIn(others),
+                         name_of_wrong<::testing::TestParamInfo<Wrong>>);
 
 // Products that leave 64 bits: an error from arithmetic alone; no tensor here has memory behind it.
 const Wrong overflows[] = {
@@ -270,7 +271,7 @@ const Wrong overflows[] = {
      "q [0, 576460752303423488, 576460752303423488, 1] overflows: B * Hq * Nq * D components of 8 bytes exceed 64 "
      "bits"},
 };
-INSTANTIATE_TEST_SUITE_P(Overflows, Refused, ::testing::ValuesIn(overflows),
+INSTANTIATE_TEST_SUITE_P(Overflows, InputsRefused, ::testing::ValuesIn(overflows),
                          name_of_wrong<::testing::TestParamInfo<Wrong>>);
 
 TEST(Problem, F64TakesF32AndF64Beside) {
