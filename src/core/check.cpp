@@ -1,5 +1,8 @@
 #include "core/check.hpp"
 
+#include <array>
+#include <charconv>
+
 namespace levelhead {
 namespace {
 
@@ -12,6 +15,12 @@ std::string list_text(const Dims& values, int rank) {
   return list + "]";
 }
 
+template <class Number>
+std::string shortest(Number x) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr};
+}
+
 bool within(std::int64_t x) { return -longest <= x && x <= longest; }
 
 // The addresses themselves must exist, or a kernel's pointers would wrap.
@@ -22,6 +31,9 @@ bool addressable(const void* data, const ByteExtent& extent) {
 }
 
 }  // namespace
+
+std::string text(double x) { return shortest(x); }
+std::string text(float x) { return shortest(x); }
 
 std::string shape_text(const TensorView& view) { return list_text(view.sizes, view.rank); }
 

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "core/problem.hpp"
 
@@ -19,11 +19,20 @@ struct Named {
   TensorView view;
 };
 
+/// The shortest digits that give x back.
+std::string text(double x);
+std::string text(float x);
+
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   std::ostringstream sentence;
-  sentence.precision(std::numeric_limits<double>::max_digits10);
-  (sentence << ... << parts);
+  const auto add = [&sentence](const auto& part) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(part)>>)
+      sentence << text(part);
+    else
+      sentence << part;
+  };
+  (add(parts), ...);
   throw Error(sentence.str());
 }
 

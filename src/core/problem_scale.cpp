@@ -14,17 +14,17 @@ struct CheckScale {
   void operator()(const InvSqrtDim&) const {}
   void operator()(const Constant& s) const {
     if (!std::isfinite(s.value)) fail("the constant scale is ", s.value, " but must be finite");
-    check_fits("the constant scale ", s.value, s);
+    check_fits("the constant scale " + text(s.value), s);
   }
   void operator()(const InvDim& s) const {
     if (!(s.base > 0) || std::isinf(s.base)) fail("the base of inv_dim is ", s.base, " but must be finite and > 0");
-    check_fits("inv_dim with base ", s.base, s);
+    check_fits("inv_dim with base " + text(s.base), s);
   }
   void operator()(const Yarn& s) const {
     if (!(s.factor > 0) || std::isinf(s.factor))
       fail("the factor of yarn is ", s.factor, " but must be finite and > 0");
     if (!std::isfinite(s.mscale)) fail("the mscale of yarn is ", s.mscale, " but must be finite");
-    check_fits("yarn with mscale ", s.mscale, s);
+    check_fits("yarn with factor " + text(s.factor) + " and mscale " + text(s.mscale), s);
   }
   void operator()(const LogKeys& s) const {
     if (!(s.n0 > 1) || std::isinf(s.n0)) fail("the n0 of log_keys is ", s.n0, " but must be finite and > 1");
@@ -46,10 +46,10 @@ struct CheckScale {
     p.scale_tensor = tensor.view;
   }
   // A legal parameter may still leave the multiplier's type.
-  void check_fits(std::string_view what, double number, const Scale& scale) const {
+  void check_fits(std::string_view what, const Scale& scale) const {
     const double multiplier = *shared_multiplier(scale, p.D, p.dtype);
     if (!std::isfinite(multiplier))
-      fail(what, number, " gives the multiplier ", multiplier, " at D = ", p.D, ", which must be finite in ",
+      fail(what, " gives the multiplier ", multiplier, " at D = ", p.D, ", which must be finite in ",
            p.dtype == DType::f64 ? "f64" : "f32");
   }
 };
