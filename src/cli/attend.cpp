@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/help.hpp"
 #include "cli/json.hpp"
 #include "io/file_error.hpp"
 
@@ -72,24 +73,35 @@ Command add_attend(CLI::App& app) {
   auto arguments = std::make_shared<AttendArguments>();
   CLI::App* attend = app.add_subcommand("attend", "Attention of the tensors in a file, with statistics and gradients");
   AttendArguments& a = *arguments;
-  attend->add_option("--input", a.input, "safetensors file with q, k, v and what goes with them")->required();
-  attend->add_option("--output", a.output, "safetensors file to write: o, lse, stats.*, gradients")->required();
-  attend->add_option("--scale", a.scale,
-                     "inv-sqrt-dim (default), none, inv-dim[:BASE], log-keys:N0, ssmax, yarn:FACTOR[,MSCALE] or a "
-                     "number; a tensor scale overrides it");
-  attend->add_option("--qk-norm", a.qk_norm, "normalise q and k first: l2 or rms; qk_gain multiplies");
-  attend->add_flag("--causal", a.causal, "keys behind the query's own are hidden");
-  attend->add_option("--align", a.align,
-                     "where the last query stands: top-left, bottom-right or an offset; needed with a window over "
-                     "unequal numbers of queries and keys");
-  attend->add_option("--window", a.window, "LEFT,RIGHT keys beside the query's own, or inf");
-  attend->add_option("--softcap", a.softcap, "logits become C tanh(logit / C); 0 is off");
-  attend->add_flag("--stats", a.stats, "write the statistics of each row, and of each head with --json");
+  attend->add_option("--input", a.input, "safetensors file with q, k, v and what goes with them")
+      ->required()
+      ->type_name("FILE");
+  attend->add_option("--output", a.output, "safetensors file to write: o, lse, stats.* and gradients")
+      ->required()
+      ->type_name("FILE");
+  attend
+      ->add_option("--scale", a.scale,
+                   "inv-sqrt-dim (default), none, inv-dim[:BASE], log-keys:N0, ssmax, yarn:FACTOR[,MSCALE] or a "
+                   "number; a tensor scale overrides it")
+      ->type_name("POLICY");
+  attend->add_option("--qk-norm", a.qk_norm, "l2 or rms: normalise q and k first; qk_gain multiplies")
+      ->type_name("KIND");
+  attend->add_flag("--causal", a.causal, "hide the keys behind the query's own");
+  attend
+      ->add_option("--align", a.align,
+                   "top-left, bottom-right or an offset: which key is the query's own; needed with a window over "
+                   "unequal numbers of queries and keys")
+      ->type_name("RULE");
+  attend->add_option("--window", a.window, "keys seen beside the query's own; inf is no bound")
+      ->type_name("LEFT,RIGHT");
+  attend->add_option("--softcap", a.softcap, "logits become C tanh(logit / C); 0 (default) is off")->type_name("C");
+  attend->add_flag("--stats", a.stats, "write the statistics of each row; with --json also tell those of each head");
   attend->add_flag("--exact", a.exact, "never measure from rounded weights");
-  attend->add_option("--kernel", a.kernel, "force a kernel (see levelhead kernels)");
+  attend->add_option("--kernel", a.kernel, "force this one of `levelhead kernels`")->type_name("NAME");
   attend->add_option("--threads", a.threads, "how many may take part; one per core if not given")
-      ->check(CLI::Range(1, 65536));
-  attend->add_flag("--json", a.json, "print how it was computed, as one JSON object");
+      ->check(thread_count())
+      ->type_name("N");
+  attend->add_flag("--json", a.json, "tell how it was computed as one JSON object");
   return {attend, [arguments] { return run(*arguments); }};
 }
 

@@ -121,6 +121,7 @@ void read_window(Capture& capture, const CaptureOptions& options) {
   const auto text = capture.file.metadata().find("causal");
   if (!text && !options.causal) throw Error("metadata causal is missing: give --causal true or --causal false");
   capture.causal = options.causal ? *options.causal : parse_boolean("metadata causal", *text);
+  capture.causal_given = options.causal.has_value();
   if (!capture.causal) return;
   for (const CapturedLayer& layer : capture.layers)
     if (layer.q->shape[1] != layer.k->shape[1] && !options.align)

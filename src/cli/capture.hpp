@@ -30,10 +30,10 @@ struct Capture {
   explicit Capture(SafetensorsFile opened) : file(std::move(opened)) {}
 
   SafetensorsFile file;
-  double scale = 0;                 ///< the one asked for, else the capture's own
-  std::optional<double> own_scale;  ///< of the metadata
-  Window window = Window::all();    ///< causal or all
-  bool causal = false;
+  double scale = 0;                           ///< the one asked for, else the capture's own
+  std::optional<double> own_scale;            ///< of the metadata
+  Window window = Window::all();              ///< causal or all
+  bool causal = false, causal_given = false;  ///< given: by an option
   std::optional<std::string> model;
   std::optional<std::int64_t> d_model, layers_of_model;
   std::optional<double> yarn_mscale;

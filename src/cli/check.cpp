@@ -5,6 +5,7 @@
 #include "cli/check_output.hpp"
 #include "cli/command.hpp"
 #include "cli/embedded.hpp"
+#include "cli/help.hpp"
 #include "io/atomic_file.hpp"
 
 namespace levelhead::cli {
@@ -86,22 +87,28 @@ Command add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   CheckArguments& a = *arguments;
   CLI::App* check = app.add_subcommand("check", "Judge whether the attention scale of a captured model is plausible");
-  const auto number = CLI::Range(std::int64_t{0}, std::int64_t{1} << 62);
-  check->add_option("FILE", a.files,
-                    "captured activations: safetensors with layers.N.q, .k and (optional) .v [heads, tokens, dim]; "
-                    "two captures that travel with the command if not given");
-  check->add_option("--json", a.json, "write one JSON object per file to FILE; - replaces the text");
-  check->add_option("--scale", a.scale, "judge as if the scale were this number");
-  CLI::Option* causal =
-      check->add_flag("--causal,!--no-causal", a.causal, "--causal true or false, whatever the metadata says");
-  check->add_option("--align", a.align,
-                    "top-left, bottom-right or an offset: for causal over unequal numbers of queries and keys");
+  const auto number = CLI::Range(std::int64_t{0}, std::int64_t{1} << 62).description("");
+  check
+      ->add_option("FILE", a.files,
+                   "captured activations: safetensors with layers.N.q, .k and (optional) .v [heads, tokens, dim]; "
+                   "without FILE the two captures that travel with the command")
+      ->type_name("");
   check->add_flag("--heads", a.heads, "a line per head");
-  check->add_option("--layer", a.selection.layer, "only this layer")->check(number);
-  check->add_option("--head", a.selection.head, "only this head, with its rows")->check(number);
+  check->add_option("--layer", a.selection.layer, "only this layer")->check(number)->type_name("N");
+  check->add_option("--head", a.selection.head, "only this head, with its rows")->check(number)->type_name("N");
+  check->add_option("--scale", a.scale, "what if the scale were X")->type_name("X");
+  CLI::Option* causal =
+      check->add_flag("--causal", a.causal, "true or false, whatever the metadata says")->type_name("[BOOL]");
+  check
+      ->add_option("--align", a.align,
+                   "top-left, bottom-right or an offset: for causal over unequal numbers of queries and keys")
+      ->type_name("RULE");
+  check->add_option("--json", a.json, "write one JSON object a line for each capture; - replaces the text")
+      ->type_name("FILE");
   check->add_flag("--strict", a.strict, "status 3 unless every verdict is level");
   check->add_option("--threads", a.threads, "how many may take part; one per core if not given")
-      ->check(CLI::Range(1, 65536));
+      ->check(thread_count())
+      ->type_name("N");
   return {check, [arguments, causal] {
             arguments->causal_given = causal->count() > 0;
             return run(*arguments);

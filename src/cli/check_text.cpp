@@ -39,6 +39,14 @@ std::string tokens_text(const Judged& judged) {
   return counted(judged.Nq, "query", "queries") + " and " + counted(judged.Nk, "key", "keys");
 }
 
+std::string causal_text(const Capture& capture) {
+  return std::string(capture.causal ? "causal" : "not causal") + (capture.causal_given ? " (asked for)" : "");
+}
+
+bool what_if(const Capture& capture) {
+  return capture.causal_given || (capture.own_scale && *capture.own_scale != capture.scale);
+}
+
 // H75 between its limits, as on a spirit level.
 std::string ruler(const Screen& screen, const Verdict& verdict) {
   const std::size_t cells = std::min<std::size_t>(screen.columns - 8, 72);
@@ -118,8 +126,8 @@ std::string advice(const Capture& capture, const Judged& judged) {
       return wrong_scale_advice(judged, "divided") + " A model that hardly uses its attention reads like this too.";
     case Verdict::Name::level: break;
   }
-  if (capture.own_scale && *capture.own_scale != capture.scale)
-    return "this scale is as plausible as a level model's own; only a loss sweep can tell the two apart.";
+  if (what_if(capture))
+    return "H75 finds nothing wrong with what was asked for; a loss sweep can tell it from the own.";
   return "nothing to mend. What a wrong scale would look like: `levelhead check --scale 1`; every head: `--heads`.";
 }
 
@@ -137,7 +145,7 @@ std::string header_text(const Screen& screen, const Capture& capture, const Judg
   const std::string kv = judged.kv_heads == judged.heads ? "" : fmt::format(" ({} for keys)", judged.kv_heads);
   text += wrapped(screen,
                   fmt::format("{}, {}{}, {}, D {}, {}", of_model, counted(judged.heads, "head", "heads"), kv,
-                              tokens_text(judged), judged.D, capture.causal ? "causal" : "not causal"),
+                              tokens_text(judged), judged.D, causal_text(capture)),
                   "", "");
   return text + wrapped(screen, scale_text(capture, judged), "", "  ");
 }

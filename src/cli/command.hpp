@@ -22,7 +22,11 @@ Command add_kernels(CLI::App& app);
 /// Data for the user or the next program. Throws FileError when it can't be written.
 void write_stdout(std::string_view text);
 
-/// Ends in status 130 on SIGINT without leaving a temporary file, and silently when a reader goes away.
+/// Ends on SIGINT in status 130 (on SIGTERM, SIGHUP likewise) without leaving a temporary file, and silently when a
+/// reader goes away.
 void handle_signals();
+
+/// Keeps files from being opened as a standard stream that was closed: text would be written into them.
+void hold_standard_streams();
 
 }  // namespace levelhead::cli

@@ -2,11 +2,13 @@
 #include <clocale>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 
 #include "cli/arguments.hpp"
 #include "cli/command.hpp"
+#include "cli/help.hpp"
 #include "io/file_error.hpp"
 #include "levelhead/levelhead.hpp"
 
@@ -17,7 +19,10 @@ namespace {
 int fail(Status status, std::string_view where, std::string_view message) {
   std::string line = "levelhead";
   if (!where.empty()) line.append(" ").append(where);
-  line.append(": ").append(message).append("\n");
+  line.append(": ").append(message);
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';  // names from outside stay on one line
+  line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
   return status;
 }
@@ -60,8 +65,10 @@ int finish_parsing(const CLI::App& app, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "");  // numbers stay as in C
+  hold_standard_streams();
   handle_signals();
   CLI::App app("Exact attention for CPUs that puts a level on every head.", "levelhead");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "levelhead " + std::string(version));
   app.require_subcommand(1);
   const std::array commands{add_attend(app), add_check(app), add_kernels(app)};

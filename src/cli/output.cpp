@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,9 +14,9 @@
 namespace levelhead::cli {
 namespace {
 
-extern "C" void on_interrupt(int) {
+extern "C" void on_end(int signal) {
   remove_pending_output();
-  _exit(interrupted);
+  _exit(128 + signal);  // 130 for SIGINT, as a shell would say it
 }
 
 }  // namespace
@@ -27,11 +28,17 @@ void write_stdout(std::string_view text) {
 
 void handle_signals() {
   struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = on_end;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   // Whoever started us may have ignored it; then a reader that went away would look like an error.
   action.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &action, nullptr);
+}
+
+void hold_standard_streams() {
+  // Read only, so that output meant for a closed stream is still an error.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) == -1) open("/dev/null", O_RDONLY);
 }
 
 }  // namespace levelhead::cli
