@@ -307,10 +307,10 @@ class Handler {
     if (begin > end) fail_tensor("data_offsets begin at {} but end at {}", begin, end);
     if (end > data_bytes_) fail_tensor("data_offsets end at {} but the file holds {} bytes of data", end, data_bytes_);
     const auto bytes = dense_bytes(tensor_.dtype, tensor_.shape());
-    const std::string shape = fmt::format("[{}]", fmt::join(tensor_.shape(), ", "));
-    if (!bytes) fail_tensor("the bytes of shape {} and type {} overflow", shape, name_of(tensor_.dtype));
+    const auto shape = [&] { return fmt::format("[{}]", fmt::join(tensor_.shape(), ", ")); };
+    if (!bytes) fail_tensor("the bytes of shape {} and type {} overflow", shape(), name_of(tensor_.dtype));
     if (*bytes != end - begin) {
-      fail_tensor("shape {} of type {} takes {} bytes, but data_offsets [{}, {}] are {}", shape, name_of(tensor_.dtype),
+      fail_tensor("shape {} of type {} takes {} bytes, but data_offsets [{}, {}] are {}", shape(), name_of(tensor_.dtype),
                   *bytes, begin, end, end - begin);
     }
     tensor_.name = name_;

@@ -111,7 +111,7 @@ TEST(SafetensorsWriter, NothingAtAllIsAFileToo) {
 
 TEST(SafetensorsWriter, WrongUseIsNamedAndWritesNothing) {
   const ScratchFolder folder;
-  const auto message = [&](Tensors tensors, const Fields& metadata = {}) -> std::string {
+  const auto message = [&](const Tensors& tensors, const Fields& metadata = {}) -> std::string {
     try {
       write_safetensors(folder / "x", tensors.all(), metadata);
     } catch (const FileError& error) {
@@ -119,7 +119,11 @@ TEST(SafetensorsWriter, WrongUseIsNamedAndWritesNothing) {
     }
     return "written";
   };
-  const auto tensor = [](std::string name) { return Tensors().add(std::move(name), DType::f32, {2, 3}); };
+  const auto tensor = [](std::string name) {
+    Tensors tensors;
+    tensors.add(std::move(name), DType::f32, {2, 3});
+    return tensors;
+  };
   EXPECT_THAT(message(tensor("a").add("a", DType::f32, {})),
               testing::HasSubstr("\"a\" can't be written: its name is taken"));
   EXPECT_THAT(message(tensor("__metadata__")), testing::HasSubstr("its name is taken"));
@@ -128,17 +132,16 @@ TEST(SafetensorsWriter, WrongUseIsNamedAndWritesNothing) {
   EXPECT_THAT(message(tensor("a"), {{"k", "1"}, {"k", "2"}}), testing::HasSubstr("metadata \"k\" is given twice"));
   Tensors wrong = tensor("a");
   wrong[0].shape = {2, 4};
-  EXPECT_THAT(message(std::move(wrong)),
-              testing::HasSubstr("shape [2, 4] of type f32 takes 32 bytes but 24 are given"));
+  EXPECT_THAT(message(wrong), testing::HasSubstr("shape [2, 4] of type f32 takes 32 bytes but 24 are given"));
   Tensors negative = tensor("a");
   negative[0].shape = {-2, -3};
-  EXPECT_THAT(message(std::move(negative)), testing::HasSubstr("negative size"));
+  EXPECT_THAT(message(negative), testing::HasSubstr("negative size"));
   Tensors wrapping = tensor("a");
   wrapping[0].shape = {(std::int64_t{1} << 62) + 6};
-  EXPECT_THAT(message(std::move(wrapping)), testing::HasSubstr("overflows"));
+  EXPECT_THAT(message(wrapping), testing::HasSubstr("overflows"));
   Tensors deep = tensor("a");
   deep[0].shape = {2, 3, 1, 1, 1, 1, 1, 1, 1};
-  EXPECT_THAT(message(std::move(deep)), testing::HasSubstr("more than 8 dimensions"));
+  EXPECT_THAT(message(deep), testing::HasSubstr("more than 8 dimensions"));
   EXPECT_EQ(folder.listing(), "");
 }
 
