@@ -148,7 +148,6 @@ void AtomicFile::commit() {
   if (::close(fd) != 0) fail("can't be written", errno);
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("can't be replaced", errno);
-  release_slot();
   temporary_.clear();
 }
 

@@ -201,8 +201,7 @@ class Handler {
     if (place_ == Place::shape) {
       add_size(number);
     } else if (place_ == Place::offsets) {
-      if (offsets_ < 2) (offsets_ == 0 ? tensor_.begin : tensor_.end) = number;
-      ++offsets_;
+      (offsets_++ == 0 ? tensor_.begin : tensor_.end) = number;
     } else {
       unexpected("a number");
     }
@@ -310,8 +309,8 @@ class Handler {
     const auto shape = [&] { return fmt::format("[{}]", fmt::join(tensor_.shape(), ", ")); };
     if (!bytes) fail_tensor("the bytes of shape {} and type {} overflow", shape(), name_of(tensor_.dtype));
     if (*bytes != end - begin) {
-      fail_tensor("shape {} of type {} takes {} bytes, but data_offsets [{}, {}] are {}", shape(), name_of(tensor_.dtype),
-                  *bytes, begin, end, end - begin);
+      fail_tensor("shape {} of type {} takes {} bytes, but data_offsets [{}, {}] are {}", shape(),
+                  name_of(tensor_.dtype), *bytes, begin, end, end - begin);
     }
     tensor_.name = name_;
     sink_.tensor(tensor_);

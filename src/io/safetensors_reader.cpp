@@ -194,7 +194,8 @@ std::uint64_t header_length(const Source& source, const std::string& file) {
                                 length, max_header_bytes));
   }
   if (length > rest) {
-    throw FileError(fmt::format("{}: its header claims {} bytes but only {} bytes are left in the file", file, length, rest));
+    throw FileError(
+        fmt::format("{}: its header claims {} bytes but only {} bytes are left in the file", file, length, rest));
   }
   if (length == 0) throw FileError(fmt::format("{}: its header has 0 bytes", file));
   return length;

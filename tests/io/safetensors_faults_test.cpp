@@ -196,8 +196,14 @@ TEST(SafetensorsFaults, SpaceInAndBehindTheHeaderIsAccepted) {
 }
 
 TEST(SafetensorsFaults, SpaceInANameIsKept) {
-  const Bytes bytes = file_of(with("scalar", "a   \\\"  b\\\\"), valid_data);
+  const Bytes bytes = file_of(with("scalar\":", "a   \\\"  b\\\\\"  :  "), valid_data);
   EXPECT_NE(SafetensorsFile::from_bytes(bytes, "spaced").find("a   \"  b\\"), nullptr);
+  const Bytes next = file_of(with("F32", "F  32\\\\"), valid_data);  // the end of a text that ends in a backslash
+  EXPECT_THROW(SafetensorsFile::from_bytes(next, "spaced"), FileError);
+  const Bytes two = file_of(R"({"__metadata__":{"a\\":"b  c","d":"e  f"}})", 0);
+  const auto file = SafetensorsFile::from_bytes(two, "spaced");
+  EXPECT_EQ(file.metadata().find("a\\"), "b  c");
+  EXPECT_EQ(file.metadata().find("d"), "e  f");
 }
 
 TEST(SafetensorsFaults, NoTensorsAreAccepted) {
@@ -232,7 +238,17 @@ TEST(SafetensorsFaults, ABoolIsZeroOrOne) {
 TEST(SafetensorsFaults, AnEntryOfAnotherFileLeadsNowhere) {
   const Bytes large = file_of(R"({"a":{"dtype":"U8","shape":[99],"data_offsets":[0,99]}})", 99), small = valid_file();
   const auto other = SafetensorsFile::from_bytes(large, "large");
-  EXPECT_THROW(SafetensorsFile::from_bytes(small, "small").read(other.tensors()[0]), FileError);
+  const auto file = SafetensorsFile::from_bytes(small, "small");
+  TensorEntry far = other.tensors()[0];
+  far.begin = ~std::uint64_t{0} - 98, far.end = ~std::uint64_t{0} + far.begin - far.begin;
+  for (const TensorEntry& entry : {other.tensors()[0], far}) {
+    try {
+      file.read(entry);
+      FAIL() << "read";
+    } catch (const FileError& error) {
+      EXPECT_STREQ(error.what(), "small: tensor \"a\": is no tensor of this file");
+    }
+  }
 }
 
 TEST(SafetensorsFaults, ATextOfFourMebibytesIsTheLongest) {
