@@ -126,13 +126,28 @@ Tensor Tensor::expanded(int axis, std::int64_t size) const {
   return out;
 }
 
+Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
+  const std::size_t n = axis < 0 ? sizes_.size() - static_cast<std::size_t>(-axis) : static_cast<std::size_t>(axis);
+  assert(0 <= begin && begin <= end && end <= sizes_[n]);
+  Tensor out = *this;
+  out.sizes_[n] = end - begin;
+  if (begin < end) out.origin_ += begin * strides_[n];
+  return out;
+}
+
+Tensor Tensor::slice_broadcast(int axis, std::int64_t begin, std::int64_t end) const {
+  const auto from_end = static_cast<std::size_t>(-axis);
+  if (from_end > sizes_.size() || sizes_[sizes_.size() - from_end] == 1) return *this;
+  return slice(axis, begin, end);
+}
+
 Tensor Tensor::as(DType dtype) const {
   Tensor out(dtype, sizes_);
   for (std::int64_t n = 0; n < elements(); ++n) out.set_flat(n, flat(n));
   return out;
 }
 
-std::int64_t Tensor::offset(const Sizes& index) const {
+std::int64_t Tensor::offset(std::span<const std::int64_t> index) const {
   assert(index.size() == sizes_.size());
   std::int64_t at = origin_;
   for (std::size_t axis = 0; axis < index.size(); ++axis) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "levelhead/tensor.hpp"
@@ -39,8 +41,10 @@ class Tensor {
   const Sizes& strides() const { return strides_; }
   std::int64_t elements() const;
 
+  using Index = std::initializer_list<std::int64_t>;
+  double get(Index index) const { return read(offset(index)); }
   double get(const Sizes& index) const { return read(offset(index)); }
-  void set(const Sizes& index, double x) { write(offset(index), x); }
+  void set(Index index, double x) { write(offset(index), x); }
   /// Element n in row-major order of the sizes, whatever the layout.
   double flat(std::int64_t n) const { return read(offset(unflatten(n))); }
   void set_flat(std::int64_t n, double x) { write(offset(unflatten(n)), x); }
@@ -59,11 +63,15 @@ class Tensor {
   Tensor relaid(const std::vector<int>& axes, std::int64_t gap = 0, bool reversed = false) const;
   /// An axis of size 1 read `size` times: stride 0.
   Tensor expanded(int axis, std::int64_t size) const;
+  /// Indices [begin, end) of an axis, counted from the last one if negative; the layout stays.
+  Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
+  /// The same, but an axis of size 1 stays as it is: for tensors that broadcast.
+  Tensor slice_broadcast(int axis, std::int64_t begin, std::int64_t end) const;
   /// Dense copy in another type, rounded once.
   Tensor as(DType dtype) const;
 
  private:
-  std::int64_t offset(const Sizes& index) const;
+  std::int64_t offset(std::span<const std::int64_t> index) const;
   Sizes unflatten(std::int64_t n) const;
   double read(std::int64_t at) const;
   void write(std::int64_t at, double x);
