@@ -94,7 +94,9 @@ void merge(std::span<const Part> parts, const std::optional<TensorView>& sinks, 
     for (std::int64_t c = 0; o && c < n.Dv; ++c) {
       double x = only_minus_infinity ? std::numeric_limits<double>::quiet_NaN() : 0;
       for (std::size_t at = 0; at < parts.size(); ++at) {
-        if (shares[at] != 0) x += shares[at] * load(readable(parts[at].o), b, h, i, c);
+        // A share that underflowed still carries a NaN of its values, as one pass over all keys does.
+        if (parts[at].state[static_cast<std::size_t>(row)].sum != 0)
+          x += shares[at] * load(readable(parts[at].o), b, h, i, c);
       }
       store(o, b, h, i, c, x);
     }

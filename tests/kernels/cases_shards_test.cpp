@@ -1,5 +1,6 @@
 // I5: keys cut into shards through the public calls.
 #include <cmath>
+#include <limits>
 
 #include "kernels/cases.hpp"
 
@@ -26,6 +27,40 @@ struct Shard {
     return part;
   }
 };
+
+// o of one row of logits and values, each shard its own call.
+double merged_o(DType type, const std::string& kernel, const std::vector<std::vector<double>>& logits,
+                const std::vector<std::vector<double>>& values) {
+  std::vector<Shard> shards;
+  for (std::size_t n = 0; n < logits.size(); ++n) {
+    Case c = Case::logits(type, logits[n]);
+    c.v = Tensor(type, c.v.sizes(), values[n]);
+    shards.push_back({forward(c, kernel, 1, side_type(type))});
+  }
+  std::vector<Part> parts;
+  for (const Shard& shard : shards) parts.push_back(shard.part());
+  Tensor o = Tensor(DType::f64, {1, 1, 1, 1}).fill_garbage();
+  Outputs outputs;
+  outputs.o = o.mutable_view();
+  merge(parts, {}, outputs);
+  return o.flat(0);
+}
+
+// A shard of nothing but -inf has no say, though its own o is NaN; a NaN among the values stays NaN even where its
+// weight underflows.
+TEST_P(Cases, I4Shards) {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto o = [&](const std::vector<std::vector<double>>& logits, const std::vector<std::vector<double>>& values) {
+    return merged_o(type(), kernel(), logits, values);
+  };
+  EXPECT_EQ(o({{-inf, -inf}, {3}}, {{1, 2}, {7}}), 7);
+  EXPECT_EQ(o({{3}, {-inf}}, {{7}, {5}}), 7);
+  EXPECT_EQ(o({{200}, {-200}}, {{1}, {2}}), 1);
+  EXPECT_EQ(o({{-200}, {200}}, {{1}, {2}}), 2);
+  EXPECT_TRUE(std::isnan(o({{-inf}, {-inf, -inf}}, {{1}, {2, 3}})));
+  EXPECT_TRUE(std::isnan(o({{0}, {1000}}, {{nan}, {1}})));
+  EXPECT_TRUE(std::isnan(o({{nan}, {1000}}, {{1}, {1}})));
+}
 
 // Keys cut into 2, 4, 8, 16 through the public calls: the error stays where it was.
 TEST_P(Cases, I5) {
