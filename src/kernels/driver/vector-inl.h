@@ -6,7 +6,6 @@
 #define LEVELHEAD_DRIVER_VECTOR_INL_H_
 #endif
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include "core/problem.hpp"
@@ -55,8 +54,22 @@ HWY_INLINE Vec exp_nonpositive(Vec t) {
   return hn::IfThenZeroElse(hn::Lt(z, set(-125.0f)), hn::Mul(p, power));
 }
 
+/// tanh, near 1/2 ulp where it saturates and 1.5 ulp at worst: an odd polynomial up to 0.6 (off by 3e-9 at most),
+/// 1 - 2e / (1 + e) with e = e^-2|y| beyond. A softcap multiplies each ulp into the logits; Highway's own has 4.
+HWY_INLINE Vec tanh(Vec y) {
+  const Vec magnitude = hn::Abs(y), square = hn::Mul(y, y);
+  Vec p = hn::MulAdd(square, set(-0.00590581037f), set(0.0208053386f));
+  p = hn::MulAdd(p, square, set(-0.0537866711f));
+  p = hn::MulAdd(p, square, set(0.133319581f));
+  p = hn::MulAdd(p, square, set(-0.333332993f));
+  const Vec small = hn::MulAdd(hn::Mul(p, square), y, y);
+  const Vec one = set(1.0f), e = exp_nonpositive(hn::Mul(magnitude, set(-2.0f)));
+  const Vec large = hn::CopySign(hn::Sub(one, hn::Div(hn::Add(e, e), hn::Add(one, e))), y);
+  return hn::IfThenElse(hn::Lt(magnitude, set(0.6f)), small, large);
+}
+
 /// softcap * tanh(x / softcap)
-HWY_INLINE Vec cap(Vec x, float softcap) { return hn::Mul(set(softcap), hn::Tanh(Floats(), hn::Div(x, set(softcap)))); }
+HWY_INLINE Vec cap(Vec x, float softcap) { return hn::Mul(set(softcap), tanh(hn::Div(x, set(softcap)))); }
 
 /// The lanes whose bits are set in the low bits of `word`.
 HWY_INLINE Mask mask_of(std::uint64_t word) {
