@@ -10,7 +10,7 @@
 #include "core/problem.hpp"
 #include "levelhead/attention.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 
 /// Values and their dense view; strides may be replaced.
 template <class T>
@@ -106,4 +106,4 @@ struct Wrong {
 inline std::ostream& operator<<(std::ostream& out, const Wrong& wrong) { return out << wrong.name; }
 inline std::string name_of_wrong(const auto& info) { return info.param.name; }
 
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

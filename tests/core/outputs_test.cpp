@@ -3,7 +3,7 @@
 
 #include "core/call.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 TEST(Outputs, ResolvesViews) {
@@ -284,4 +284,4 @@ TEST(Backward, FusedGradients) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 alignas(8) std::byte buffer[1 << 16];
@@ -154,4 +154,4 @@ TEST(SelfDisjoint, OrdinaryViews) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

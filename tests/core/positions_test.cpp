@@ -6,7 +6,7 @@
 #include "core/call.hpp"
 #include "core/scale.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 constexpr std::int64_t smallest = std::numeric_limits<std::int64_t>::min();
@@ -320,4 +320,4 @@ TEST(CountVisible, ReadsNothingBehindALength) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

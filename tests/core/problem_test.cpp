@@ -7,7 +7,7 @@
 
 #include "core/call.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 constexpr std::int64_t huge = std::int64_t{1} << 62;
@@ -325,4 +325,4 @@ TEST(Cases, E3) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

@@ -8,7 +8,7 @@
 #include "core/call.hpp"
 #include "core/element.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 using Kind = QkNorm::Kind;
@@ -190,4 +190,4 @@ TEST(QkNorm, GradientIsTheDerivative) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test

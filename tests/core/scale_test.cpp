@@ -7,7 +7,7 @@
 
 #include "core/call.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -320,4 +320,4 @@ INSTANTIATE_TEST_SUITE_P(Scale, ScaleRefused, ::testing::ValuesIn(scale_refused)
                          name_of_wrong<::testing::TestParamInfo<Wrong>>);
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test
