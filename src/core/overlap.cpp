@@ -38,20 +38,6 @@ struct Region {
   std::int64_t stride(int at) const { return at < steps.count ? steps.at[at].stride : 0; }
 };
 
-// Steps that continue each other become one: [B, N] over dense tokens is [B * N], as the other view may have it.
-Steps joined(const Steps& steps) {
-  Steps result;
-  for (int i = 0; i < steps.count; ++i) {
-    const Step inner = steps.at[i];
-    Step* outer = result.count > 0 ? &result.at[result.count - 1] : nullptr;
-    if (outer != nullptr && outer->stride == inner.size * inner.stride)
-      *outer = {outer->size * inner.size, inner.stride};
-    else
-      result.insert(inner);
-  }
-  return result;
-}
-
 Region region_of(const TensorView& view) {
   const auto width = static_cast<std::int64_t>(size_of(view.dtype));
   Steps steps;
@@ -60,8 +46,7 @@ Region region_of(const TensorView& view) {
       steps.insert({view.sizes[axis], std::abs(view.strides[axis]) * width});
   }
   if (width > 1) steps.insert({width, 1});
-  return {reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::uintptr_t>(byte_extent(view)->low),
-          joined(steps)};
+  return {reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::uintptr_t>(byte_extent(view)->low), steps};
 }
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }

@@ -95,19 +95,18 @@ void check_window(const Window& window) {
 // No two positions lie further apart than `longest`, so offsets beyond it all mean the same.
 std::int64_t clamped_offset(const Align& align) { return std::clamp(align.offset(), -longest, longest); }
 
-std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+std::int64_t clamped_sum(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum))
-    sum = a < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
-  return std::clamp(sum, -4 * longest, 4 * longest);
+  if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? -longest : longest;
+  return std::clamp(sum, -longest, longest);
 }
 
-// The band is offset - left <= j - i <= offset + right. When the offset is clamped, its ends stay where they are.
+// The band is offset - left <= j - i <= offset + right. Its ends are clamped as numbers of their own: clamping offset
+// and bounds one by one would move them.
 void resolve_bounds(Problem& p, const Window& window) {
   const std::int64_t offset = window.align().offset(), clamped = clamped_offset(window.align());
-  if (window.left()) p.left = std::clamp<std::int64_t>(clamped - saturated_sum(offset, -*window.left()), 0, unbounded);
-  if (window.right())
-    p.right = std::clamp<std::int64_t>(saturated_sum(offset, *window.right()) - clamped, 0, unbounded);
+  if (window.left()) p.left = std::min(clamped - clamped_sum(offset, -*window.left()), unbounded);
+  if (window.right()) p.right = std::min(clamped_sum(offset, *window.right()) - clamped, unbounded);
 }
 
 }  // namespace
