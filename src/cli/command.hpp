@@ -1,9 +1,12 @@
 // The subcommands and what they share: how they are added, how they end, how they write.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string_view>
+
+namespace CLI {
+class App;  // its header takes seconds to compile: only files that add options include it
+}
 
 namespace levelhead::cli {
 
