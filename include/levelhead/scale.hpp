@@ -1,5 +1,6 @@
 // Scale policies: what multiplies <q_i, k_j>. Each becomes one number per query row before a kernel starts,
-// computed in double and rounded once (to f32; f64 inputs keep f64).
+// computed in double and rounded once (to f32; f64 inputs keep f64). Parameters are finite, and so must the number be
+// that they give; D counts as 1 where it is 0, as every product is 0 there.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,7 @@ struct Constant {
   double value = 1;
 };
 
-/// sqrt(base) / D: equals 1 / sqrt(D) at D = base. muP, Yang et al. 2022.
+/// sqrt(base) / D: equals 1 / sqrt(D) at D = base. base > 0. muP, Yang et al. 2022.
 struct InvDim {
   double base = 1;
 };
@@ -43,7 +44,7 @@ struct Ssmax {
   TensorView s;
 };
 
-/// (0.1 * mscale * ln(factor) + 1)^2 / sqrt(D). YaRN, Peng et al. 2023.
+/// (0.1 * mscale * ln(factor) + 1)^2 / sqrt(D). factor > 0. YaRN, Peng et al. 2023.
 struct Yarn {
   double factor = 1;
   double mscale = 1;

@@ -13,12 +13,6 @@
 
 namespace levelhead {
 
-/// A tensor and what the user calls it.
-struct Named {
-  std::string_view name;
-  TensorView view;
-};
-
 /// The shortest digits that give x back.
 std::string text(double x);
 std::string text(float x);

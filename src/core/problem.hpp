@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "levelhead/attention.hpp"
@@ -25,6 +26,12 @@ struct Strided {
 };
 using Readable = Strided<const void*>;
 using Writable = Strided<void*>;
+
+/// A tensor and what the user calls it.
+struct Named {
+  std::string_view name;
+  TensorView view;
+};
 
 /// Keys [begin, end), absolute indices; end <= begin is no key.
 struct KeyRange {
@@ -58,7 +65,7 @@ struct Problem {
   double softcap = 0;
   Statistics statistics{};
 
-  std::optional<TensorView> scale_tensor;  // what the policy reads: its values, s or gain
+  std::optional<Named> scale_tensor;  // what the policy reads: its values, s or gain
 
   /// One number per query row, already rounded to f32 (not for f64 inputs): section 3.
   /// Stride 0 where rows share it; [B, Hq, Nq] strides.
@@ -100,7 +107,7 @@ struct ForwardOutputs {
 /// Backward's incoming and outgoing tensors, resolved. Gradients that are reduced (over rows, broadcast axes,
 /// policies) are accumulated in zero-filled double buffers that attention.cpp owns, rounds once and hands out.
 struct BackwardTensors {
-  const RowState* state = nullptr;  // [B, Hq, Nq] dense
+  const RowState* state = nullptr;  // [B, Hq, Nq] dense; m, l and count: other fields may be unmeasured
   Readable dout, dlse, dentropy;
   Writable dq, dk, dv;            // any floating type; every element is written
   Writable dbias;                 // f64, the bias's own shape: stride 0 along its broadcast axes

@@ -27,7 +27,7 @@ Tensors tensors_of(const Problem& p, const Inputs& in) {
   add(tensors, "alibi_slopes", in.alibi_slopes), add(tensors, "sinks", in.sinks);
   add(tensors, "q_lengths", in.q_lengths), add(tensors, "k_lengths", in.k_lengths);
   add(tensors, "q_offsets", in.q_offsets), add(tensors, "k_offsets", in.k_offsets);
-  add(tensors, "the scale's tensor", p.scale_tensor);
+  if (p.scale_tensor) tensors.push_back(*p.scale_tensor);
   return tensors;
 }
 
@@ -111,15 +111,6 @@ void check_incoming(const Problem& p, const OutputGradients& g) {
   if (g.dentropy) check_rows({"dentropy", *g.dentropy}, p), check_number_type({"dentropy", *g.dentropy}, p.dtype);
 }
 
-// A row's entropy is needed to differentiate it: a state that never measured it would give a silent zero.
-void check_entropy_measured(const Problem& p, const Saved& saved) {
-  for (std::size_t row = 0; row < saved.state.size(); ++row) {
-    if (saved.state[row].count > 0 && saved.state[row].level < StatisticsLevel::entropy)
-      fail("dentropy needs states of the statistics level entropy or all but state ", row, " of ", saved.state.size(),
-           " (B = ", p.B, ", Hq = ", p.Hq, ", Nq = ", p.Nq, ") was saved at the level lse_max");
-  }
-}
-
 // The gradient of an input: shape and type of that input.
 void check_like(const Named& gradient, const Named& input) {
   check_view(gradient);
@@ -200,7 +191,6 @@ BackwardTensors make_backward(const Problem& p, const Inputs& inputs, const Opti
                               const OutputGradients& output_gradients, const Gradients& gradients) {
   check_incoming(p, output_gradients);
   check_state(p, saved.state.data(), saved.state.size(), "backward needs");
-  if (output_gradients.dentropy) check_entropy_measured(p, saved);
   check_outgoing(p, inputs, options, gradients);
   Tensors read = tensors_of(p, inputs);
   add(read, "dout", output_gradients.dout), add(read, "dlse", output_gradients.dlse);

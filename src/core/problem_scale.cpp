@@ -33,7 +33,7 @@ struct CheckScale {
   void operator()(const PerRow& s) const {
     check_shape({"scale", s.values}, {{"B", p.B}, {"Hq", p.Hq}, {"Nq", p.Nq}});
     check_number_type({"scale", s.values}, p.dtype);
-    p.scale_tensor = s.values;
+    p.scale_tensor = Named{"scale", s.values};
   }
   void operator()(const Ssmax& s) const { per_head({"ssmax_s", s.s}); }
   void operator()(const QkNorm& s) const {
@@ -43,7 +43,7 @@ struct CheckScale {
   void per_head(const Named& tensor) const {
     check_shape(tensor, {{"Hq", p.Hq}});
     check_number_type(tensor, p.dtype);
-    p.scale_tensor = tensor.view;
+    p.scale_tensor = tensor;
   }
   // A legal parameter may still leave the multiplier's type.
   void check_fits(std::string_view what, const Scale& scale) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <type_traits>
 
 #include "core/element.hpp"
 
@@ -20,15 +22,45 @@ void for_each_token(const Problem& p, bool keys, Visit&& visit) {
         visit(s.b, h, token);
 }
 
-// 1 / sqrt(S + eps) of one token.
-double inverse_norm(const Readable& x, std::int64_t D, QkNorm::Kind kind, std::int64_t b, std::int64_t h,
-                    std::int64_t n) {
-  double squares = 0;
-  for (std::int64_t c = 0; c < D; ++c) {
-    const double value = load(x, b, h, n, c);
-    squares += value * value;
+// Calls f(T{}) for the type T of q, k and v.
+template <class F>
+void with_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f64: return f(double{});
+    case DType::f32: return f(float{});
+    case DType::bf16: return f(bf16{});
+    case DType::f16: return f(f16{});
+    default: assert(false && "q is floating");
   }
-  if (kind == QkNorm::Kind::rms && D > 0) squares /= static_cast<double>(D);
+}
+
+// One token x [D] as doubles: the type is looked at once, not per component.
+void load_token(const Readable& x, std::int64_t b, std::int64_t h, std::int64_t n, std::span<double> token) {
+  with_type(x.dtype, [&]<class T>(T) {
+    const T* from = static_cast<const T*>(x.data) + x.at(b, h, n, 0);
+    for (double& value : token) {
+      if constexpr (std::is_floating_point_v<T>)
+        value = *from;
+      else
+        value = to_f32(*from);
+      from += x.strides[3];
+    }
+  });
+}
+
+void store_token(const Writable& x, std::int64_t b, std::int64_t h, std::int64_t n, std::span<const double> token) {
+  std::int64_t at = x.at(b, h, n, 0);
+  for (const double value : token) {
+    store(x.data, x.dtype, at, value);
+    at += x.strides[3];
+  }
+}
+
+// 1 / sqrt(S + eps) of one token.
+double inverse_norm(std::span<const double> token, QkNorm::Kind kind) {
+  double squares = 0;
+  for (const double value : token) squares += value * value;
+  if (kind == QkNorm::Kind::rms && !token.empty()) squares /= static_cast<double>(token.size());
   return 1 / std::sqrt(squares + epsilon);
 }
 
@@ -36,23 +68,26 @@ double inverse_norm(const Readable& x, std::int64_t D, QkNorm::Kind kind, std::i
 std::vector<std::byte> normalised_copy(const Problem& p, QkNorm::Kind kind, bool keys, Readable& x) {
   const std::int64_t H = keys ? p.Hk : p.Hq, N = keys ? p.Nk : p.Nq;
   std::vector<std::byte> copy(static_cast<std::size_t>(p.B * H * N * p.D) * size_of(p.dtype));
+  std::vector<double> token(static_cast<std::size_t>(p.D));
   const Writable out{copy.data(), p.dtype, {H * N * p.D, N * p.D, p.D, 1}};
   for_each_token(p, keys, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    const double r = inverse_norm(x, p.D, kind, b, h, n);
-    for (std::int64_t c = 0; c < p.D; ++c) store(out, b, h, n, c, load(x, b, h, n, c) * r);
+    load_token(x, b, h, n, token);
+    const double r = inverse_norm(token, kind);
+    for (double& value : token) value *= r;
+    store_token(out, b, h, n, token);
   });
   x = {out.data, out.dtype, out.strides};
   return copy;
 }
 
 // x^ = r x with r = (S + eps)^(-1/2), so dx = r dx^ - w r^3 <dx^, x> x, where dS/dx = 2 w x: w = 1 (l2) or 1/D (rms).
-void token_backward(const Readable& x, std::int64_t D, QkNorm::Kind kind, std::int64_t b, std::int64_t h,
-                    std::int64_t n, const double* dnormalised, const Writable& dx) {
-  const double r = inverse_norm(x, D, kind, b, h, n);
+// token: x, overwritten by dx.
+void token_backward(QkNorm::Kind kind, std::span<const double> dnormalised, std::span<double> token) {
+  const double r = inverse_norm(token, kind);
   double dot = 0;
-  for (std::int64_t c = 0; c < D; ++c) dot += dnormalised[c] * (load(x, b, h, n, c) * r);
-  if (kind == QkNorm::Kind::rms) dot /= static_cast<double>(D);
-  for (std::int64_t c = 0; c < D; ++c) store(dx, b, h, n, c, r * (dnormalised[c] - dot * (load(x, b, h, n, c) * r)));
+  for (std::size_t c = 0; c < token.size(); ++c) dot += dnormalised[c] * (token[c] * r);
+  if (kind == QkNorm::Kind::rms) dot /= static_cast<double>(token.size());
+  for (std::size_t c = 0; c < token.size(); ++c) token[c] = r * (dnormalised[c] - dot * (token[c] * r));
 }
 
 void clear(const Writable& dx, std::int64_t B, std::int64_t H, std::int64_t N, std::int64_t D) {
@@ -75,12 +110,17 @@ Normalised normalise(Problem& p, QkNorm::Kind kind) {
 void normalise_backward(const Problem& p, QkNorm::Kind kind, bool keys, const Readable& original,
                         const std::vector<double>& dnormalised, const Writable& dx) {
   const std::int64_t H = keys ? p.Hk : p.Hq, N = keys ? p.Nk : p.Nq;
+  const auto D = static_cast<std::size_t>(p.D);
+  std::vector<double> token(D);
   clear(dx, p.B, H, N, p.D);
   for_each_token(p, keys, [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-    const double* token = dnormalised.data() + ((b * H + h) * N + n) * p.D;
+    const auto at = static_cast<std::size_t>((b * H + h) * N + n);
+    const auto gradient = std::span(dnormalised).subspan(at * D, D);
     // A hidden token may hold NaN, which must not reach its gradient.
-    if (std::all_of(token, token + p.D, [](double x) { return x == 0; })) return;
-    token_backward(original, p.D, kind, b, h, n, token, dx);
+    if (std::all_of(gradient.begin(), gradient.end(), [](double x) { return x == 0; })) return;
+    load_token(original, b, h, n, token);
+    token_backward(kind, gradient, token);
+    store_token(dx, b, h, n, token);
   });
 }
 

@@ -163,6 +163,21 @@ TEST(Cases, B14) {
   EXPECT_EQ(p.multiplier(0, 0, 4), plain);
 }
 
+// One mask as bool and as 0 / -inf: the same keys. (As 0 / 1 floats it is an error, among the refused inputs.)
+TEST(Cases, D12) {
+  Call call;
+  for (std::size_t at = 0; at < 25; ++at) {
+    call.mask_bytes.values[at] = at % 3 != 0;
+    call.bias.values[at] = at % 3 != 0 ? 0 : -std::numeric_limits<float>::infinity();
+  }
+  call.inputs.mask = call.mask();
+  const Counts masked = counts(call.problem());
+  call.inputs.mask.reset();
+  call.inputs.bias = call.bias.view();
+  EXPECT_EQ(counts(call.problem()), masked);
+  EXPECT_EQ(masked, (Counts{3, 3, 4, 3, 3, 3, 3, 4, 3, 3}));
+}
+
 TEST(Documents, EmptyOnesAndUnequalOnes) {
   std::vector<float> data(1000);
   const TensorView q(data.data(), DType::f32, {1, 1, 4, 4}), k(data.data(), DType::f32, {1, 1, 6, 4});

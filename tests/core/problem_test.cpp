@@ -86,10 +86,22 @@ TEST(Problem, EveryZeroSizeIsLegal) {
       return MutableTensorView(b * h * n * d == 0 ? nullptr : data.data(), DType::f32, {b, h, n, d});
     };
     const Inputs inputs{view(B, Hq, Nq, D), view(B, Hk, Nk, D), view(B, Hk, Nk, Dv)};
-    std::vector<float> o(1000);
-    MutableTensorView o_view = view(B, Hq, Nq, Dv);
-    o_view.data = o.data();
-    EXPECT_EQ(sentence([&] { make_outputs(make_problem(inputs, {}), inputs, {o_view}); }), "");
+    std::vector<float> o(1000), dq(1000), dk(1000), dv(1000);
+    std::vector<RowState> state(static_cast<std::size_t>(B * Hq * Nq));
+    const auto output = [](MutableTensorView v, std::vector<float>& memory) {
+      if (v.data != nullptr) v.data = memory.data();
+      return v;
+    };
+    const Outputs outputs{output(view(B, Hq, Nq, Dv), o), {}, state};
+    const Gradients gradients{output(view(B, Hq, Nq, D), dq), output(view(B, Hk, Nk, D), dk),
+                              output(view(B, Hk, Nk, Dv), dv)};
+    EXPECT_EQ(sentence([&] {
+                const Problem p = make_problem(inputs, {});
+                make_outputs(p, inputs, outputs);
+                make_backward(p, inputs, {}, {state}, {TensorView(*outputs.o)}, gradients);
+              }),
+              "")
+        << B << Hq << Hk << Nq << Nk << D << Dv;
   }
 }
 
