@@ -36,24 +36,23 @@ void with_type(DType type, F&& f) {
 
 // One token x [D] as doubles: the type is looked at once, not per component.
 void load_token(const Readable& x, std::int64_t b, std::int64_t h, std::int64_t n, std::span<double> token) {
+  const std::int64_t first = x.at(b, h, n, 0);
   with_type(x.dtype, [&]<class T>(T) {
-    const T* from = static_cast<const T*>(x.data) + x.at(b, h, n, 0);
-    for (double& value : token) {
+    const T* data = static_cast<const T*>(x.data);
+    for (std::size_t c = 0; c < token.size(); ++c) {
+      const T value = data[first + static_cast<std::int64_t>(c) * x.strides[3]];
       if constexpr (std::is_floating_point_v<T>)
-        value = *from;
+        token[c] = value;
       else
-        value = to_f32(*from);
-      from += x.strides[3];
+        token[c] = to_f32(value);
     }
   });
 }
 
 void store_token(const Writable& x, std::int64_t b, std::int64_t h, std::int64_t n, std::span<const double> token) {
-  std::int64_t at = x.at(b, h, n, 0);
-  for (const double value : token) {
-    store(x.data, x.dtype, at, value);
-    at += x.strides[3];
-  }
+  const std::int64_t first = x.at(b, h, n, 0);
+  for (std::size_t c = 0; c < token.size(); ++c)
+    store(x.data, x.dtype, first + static_cast<std::int64_t>(c) * x.strides[3], token[c]);
 }
 
 // 1 / sqrt(S + eps) of one token.
