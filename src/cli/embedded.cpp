@@ -2,22 +2,10 @@
 
 #include <array>
 
-// The assembler copies the files as they are; a C array of them would take the compiler minutes.
-#define LEVELHEAD_EMBED(symbol, file)                                                     \
-  __asm__(                                                                                \
-      ".pushsection .rodata\n"                                                            \
-      ".balign 64\n" #symbol                                                              \
-      ":\n"                                                                               \
-      ".incbin \"" LEVELHEAD_DATA_DIR "/" file "\"\n" #symbol                             \
-      "_end:\n"                                                                           \
-      ".byte 0\n"                                                                         \
-      ".globl " #symbol "\n.hidden " #symbol "\n.globl " #symbol "_end\n.hidden " #symbol \
-      "_end\n"                                                                            \
-      ".popsection\n");                                                                   \
-  extern "C" const std::byte symbol[], symbol##_end[]
+#include "io/embed.hpp"
 
-LEVELHEAD_EMBED(levelhead_minilm, "minilm-l6-qkv.safetensors");
-LEVELHEAD_EMBED(levelhead_smollm2, "smollm2-135m-qkv.safetensors");
+LEVELHEAD_EMBED(levelhead_minilm, LEVELHEAD_DATA_DIR "/minilm-l6-qkv.safetensors");
+LEVELHEAD_EMBED(levelhead_smollm2, LEVELHEAD_DATA_DIR "/smollm2-135m-qkv.safetensors");
 
 namespace levelhead::cli {
 
