@@ -103,8 +103,8 @@ double to_f32(double x) { return static_cast<float>(x); }
 // One query against its visible keys.
 struct Row {
   std::vector<std::int64_t> keys;
-  std::vector<double> scaled, logit;
-  double magnitude = 1;
+  std::vector<double> distances, scaled, logit, extra;
+  double multiplier = 0, magnitude = 1;
   std::optional<double> sink;
 };
 
@@ -122,16 +122,15 @@ class Materialiser {
     const Place query = place(c_.q_lengths, c_.q_offsets, c_.shape.Nq, b, i);
     if (!query.valid) return row;
     const std::int64_t offset = offset_of(c_, query.size, keys_of(c_, b, query));
-    std::vector<double> distances;
     for (std::int64_t j = 0; j < c_.shape.Nk; ++j) {
       const Place key = place(c_.k_lengths, c_.k_offsets, c_.shape.Nk, b, j);
       const std::int64_t distance = key.position - (query.position + offset);
       if (!key.valid || key.document != query.document || !sees(b, h, i, j, distance)) continue;
       row.keys.push_back(j);
-      distances.push_back(static_cast<double>(distance));
+      row.distances.push_back(static_cast<double>(distance));
     }
-    const double scale = multiplier(c_, b, h, i, static_cast<std::int64_t>(row.keys.size()));
-    for (std::size_t n = 0; n < row.keys.size(); ++n) add_logit(row, b, h, i, row.keys[n], scale, distances[n]);
+    row.multiplier = multiplier(c_, b, h, i, static_cast<std::int64_t>(row.keys.size()));
+    for (std::size_t n = 0; n < row.keys.size(); ++n) add_logit(row, b, h, i, row.keys[n], row.distances[n]);
     return row;
   }
 
@@ -143,8 +142,7 @@ class Materialiser {
     return !c_.bias || broadcast(*c_.bias, {b, h, i, j}) != -inf;
   }
 
-  void add_logit(Row& row, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, double scale,
-                 double distance) const {
+  void add_logit(Row& row, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, double distance) const {
     const std::int64_t g = h / (c_.shape.Hq / c_.shape.Hk);
     double raw = 0, raw_abs = 0;
     for (std::int64_t d = 0; d < c_.shape.D; ++d) {
@@ -152,14 +150,15 @@ class Materialiser {
       raw = round_(raw + round_(product));
       raw_abs += std::abs(product);
     }
-    const double scaled = round_(scale * raw);
+    const double scaled = round_(row.multiplier * raw);
     const double bias = c_.bias ? broadcast(*c_.bias, {b, h, i, j}) : 0;
     const double alibi = c_.slopes ? c_.slopes->flat(h) * distance : 0;
     row.scaled.push_back(scaled);
+    row.extra.push_back(bias + alibi);
     const double cap = round_(c_.softcap);
     const double capped = cap > 0 ? round_(cap * round_(std::tanh(round_(scaled / cap)))) : scaled;
     row.logit.push_back(round_(round_(capped + bias) + round_(alibi)));
-    row.magnitude = std::max(row.magnitude, std::abs(scale) * raw_abs + std::abs(bias) + std::abs(alibi));
+    row.magnitude = std::max(row.magnitude, std::abs(row.multiplier) * raw_abs + std::abs(bias) + std::abs(alibi));
   }
 
   const Case& c_;
@@ -261,10 +260,13 @@ void add_row(const Case& c, const Row& row, std::int64_t b, std::int64_t h, std:
   const std::int64_t g = h / (c.shape.Hq / c.shape.Hk);
   out.rows[at] = describe(row);
   out.magnitude[at] = row.magnitude;
+  out.multiplier[at] = row.multiplier;
   for (std::size_t n = 0; n < row.keys.size(); ++n) {
     const std::size_t pair = at * static_cast<std::size_t>(c.shape.Nk) + static_cast<std::size_t>(row.keys[n]);
     out.visible[pair] = true;
     out.logit[pair] = row.logit[n];
+    out.distance[pair] = row.distances[n];
+    out.extra[pair] = row.extra[n];
     out.p[pair] = p[n];
     for (std::int64_t d = 0; d < c.shape.Dv; ++d) {
       const double v = c.v.get({b, g, row.keys[n], d});
@@ -288,7 +290,10 @@ Oracle materialise(const Case& c) {
   out.p.resize(pairs);
   out.o.resize(values);
   out.o_abs.resize(values);
+  out.distance.resize(pairs);
+  out.extra.resize(pairs);
   out.magnitude.resize(rows);
+  out.multiplier.resize(rows);
   out.rows.resize(rows);
   const Materialiser materialiser(c, to_self);
   for (std::int64_t b = 0; b < s.B; ++b) {

@@ -12,6 +12,9 @@ struct Oracle {
   Shape shape;
   std::vector<bool> visible;        // [B, Hq, Nq, Nk]
   std::vector<double> logit, p;     // [B, Hq, Nq, Nk]; 0 where hidden
+  std::vector<double> distance;     // [B, Hq, Nq, Nk]: j - (i + offset), what slopes multiply; 0 where hidden
+  std::vector<double> extra;        // [B, Hq, Nq, Nk]: bias + alibi; 0 where hidden
+  std::vector<double> multiplier;   // [B, Hq, Nq]
   std::vector<double> o;            // [B, Hq, Nq, Dv]
   std::vector<double> o_abs;        // sum_j p_ij |v_jc|: the floor of spec section 7
   std::vector<double> magnitude;    // [B, Hq, Nq]: L of spec section 5

@@ -1,0 +1,97 @@
+// The error of o and of each gradient is at most twice that of a naive materialised run in the same type, plus eps
+// times the same expression over absolute values: spec section 7.
+#include <algorithm>
+#include <cmath>
+
+#include "support/naive.hpp"
+#include "support/oracle.hpp"
+#include "support/random_case.hpp"
+
+namespace levelhead::test {
+namespace {
+
+class ErrorRule : public KernelTest {
+ protected:
+  Materialised naive(const Case& c, const Upstream& u) const {
+    return type() == DType::f64 ? materialised_run<double>(c, u) : materialised_run<float>(c, u);
+  }
+
+  /// Adds the errors of one problem; returns its truth.
+  Materialised measure(const Case& c, const Upstream& u) {
+    const Materialised truth = materialised_run<long double>(c, u), rough = naive(c, u);
+    const auto add = [&](const std::string& name, const Tensor& got, double eps) {
+      errors_[name].add(got, rough.values.at(name), truth.values.at(name), truth.absolute.at(name), eps);
+    };
+    const Forward out = run(c);
+    add("o", out.o, 2 * unit_roundoff(type()));
+    const Backward back = backward(c, out, u, kernel());
+    // A backward of another arithmetic than the forward that saved m and l inherits their error: eps L.
+    const double inherited = back.info.kernel == kernel() ? 0 : largest(materialise(c).magnitude);
+    for (const auto& [name, gradient] : back.gradients) {
+      if (truth.values.count(name) == 0) continue;  // per head, and of policies: by finite differences
+      add(name, gradient, 2 * unit_roundoff(gradient.dtype()) + 2 * unit_roundoff(side_type(type())) * inherited);
+    }
+    return truth;
+  }
+
+  static double largest(const std::vector<double>& x) { return x.empty() ? 0 : *std::max_element(x.begin(), x.end()); }
+
+  std::map<std::string, Errors> errors_;
+};
+
+// The kernels that multiply values by f32 (f64) weights, also beside 16-bit inputs.
+bool weights_in_f32(const std::string& kernel) { return kernel == "reference" || kernel.rfind("portable", 0) == 0; }
+
+Parameters without_norm(Parameters x) {
+  if (x.policy == Policy::qk_l2 || x.policy == Policy::qk_rms) x.policy = Policy::per_row;
+  return x;
+}
+
+TEST_P(ErrorRule, OverRandomProblems) {
+  Random random(7);
+  for (int n = 0; n < 60; ++n) {
+    const Parameters x = without_norm(random_parameters(random));
+    const Case c = make_case(type(), x);
+    measure(c, Upstream::random(c, x.seed + 1));
+  }
+  for (const auto& [name, errors] : errors_) EXPECT_TRUE(errors.within_twice_naive()) << name;
+}
+
+double relative_error(const Tensor& got, const std::vector<double>& truth) {
+  double error = 0, norm = 0;
+  for (std::size_t n = 0; n < truth.size(); ++n) {
+    error += std::pow(got.flat(static_cast<std::int64_t>(n)) - truth[n], 2);
+    norm += truth[n] * truth[n];
+  }
+  return std::sqrt(error / norm);
+}
+
+// One problem of unit normals: the rule, and the yardsticks of the spec (o 2e-6, gradients 5e-6 in f32; 16 bits: at
+// most 1.1 times the error of rounding the exact result where the weights stay in f32).
+TEST_P(ErrorRule, OfUnitNormals) {
+  Case c = Case::random(type(), {.Hq = 4, .Hk = 2, .Nq = 48, .Nk = 90, .D = 32, .Dv = 32}, 8);
+  c.window = Window::causal(Align::bottom_right());
+  Upstream u;
+  Random random(9);
+  u.dout = Tensor(type(), {1, 4, 48, 32}).fill_normal(random);
+  const Materialised truth = measure(c, u);
+  for (const auto& [name, errors] : errors_) EXPECT_TRUE(errors.within_twice_naive()) << name;
+
+  const Forward out = run(c);
+  const Backward back = backward(c, out, u, kernel());
+  if (type() == DType::f32) {
+    EXPECT_LE(relative_error(out.o, truth.values.at("o")), 2e-6);
+    for (const char* name : {"dq", "dk", "dv"})
+      EXPECT_LE(relative_error(back.at(name), truth.values.at(name)), 5e-6) << name;
+  }
+  if ((type() == DType::bf16 || type() == DType::f16) && weights_in_f32(kernel())) {
+    const Tensor rounded(type(), out.o.sizes(), truth.values.at("o"));
+    EXPECT_LE(relative_error(out.o, truth.values.at("o")), 1.1 * relative_error(rounded, truth.values.at("o")));
+  }
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(, ErrorRule, ::testing::ValuesIn(kernel_types()), name_of_kernel_type);
+
+}  // namespace levelhead::test
