@@ -165,6 +165,36 @@ TEST_P(Determinism, OtherRowsChangeNoBit) {
   }
 }
 
+// The queries from `first` on alone, each at its own position: other rows decide neither the block grid nor the tiles.
+TEST_P(Determinism, ASliceOfTheQueriesKeepsItsBits) {
+  const Shape whole{1, 4, 2, 130, 200, 11, 13};
+  Case c = Case::random(type(), whole, 23);
+  c.window = Window::sliding(70, 5, Align::at(60));
+  const Forward all = run(c);
+  for (const std::int64_t first : {1, 50, 97, 127, 129}) {
+    Shape rest = whole;
+    rest.Nq -= first;
+    Case slice = c;
+    slice.shape = rest;
+    slice.q = Tensor(type(), {1, rest.Hq, rest.Nq, rest.D});
+    slice.window = Window::sliding(70, 5, Align::at(60 + first));
+    for (std::int64_t h = 0; h < rest.Hq; ++h) {
+      for (std::int64_t i = 0; i < rest.Nq; ++i) {
+        for (std::int64_t x = 0; x < rest.D; ++x) slice.q.set({0, h, i, x}, c.q.get({0, h, first + i, x}));
+      }
+    }
+    const Forward got = run(slice);
+    for (std::int64_t h = 0; h < rest.Hq; ++h) {
+      for (std::int64_t i = 0; i < rest.Nq; ++i) {
+        ASSERT_TRUE(same_bits(got.row_state(h, i), all.row_state(h, first + i))) << "from " << first << ", row " << i;
+        for (std::int64_t x = 0; x < rest.Dv; ++x) {
+          ASSERT_EQ(got.o.get({0, h, i, x}), all.o.get({0, h, first + i, x})) << "from " << first << ", row " << i;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Determinism, ::testing::ValuesIn(kernel_types()), name_of_kernel_type);
 
 TEST(Fork, AChildCanRunAContextOfItsParent) {
