@@ -107,7 +107,8 @@ RunInfo forward(Context& context, const Inputs& inputs, const Options& options, 
   const std::optional<Normalised> norm = normalise_if_asked(p, options);
   fill_multipliers(p, inputs, options);
   const std::size_t bytes = plan.kernel->forward_workspace(p, context.threads());
-  plan.kernel->forward(p, out, impl.pool, impl.scratch(bytes));
+  // Without rows nothing is written, and no kernel walks sizes that only a product with 0 made legal.
+  if (!p.segments.empty()) plan.kernel->forward(p, out, impl.pool, impl.scratch(bytes));
 
   const double flops = pairs(p) * 2 * static_cast<double>(p.D + p.Dv);
   return {std::string(plan.kernel->name), plan.reason, context.threads(), flops, bytes + owned_bytes(p, norm)};

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "core/overlap.hpp"
+
 namespace levelhead {
 namespace {
 
@@ -127,6 +129,37 @@ void check_broadcast(const Named& tensor, const Problem& p) {
     if (size != 1 && size != target)
       fail(text(tensor), " does not broadcast to [B, Hq, Nq, Nk] = ", list_text(wanted, max_rank), ": axis ", axis,
            " has size ", size, " and must have 1 or ", target);
+  }
+}
+
+namespace {
+
+void check_writable(const Named& out) {
+  if (!has_elements(out.view)) return;
+  for (int axis = 0; axis < out.view.rank; ++axis) {
+    if (out.view.sizes[axis] > 1 && out.view.strides[axis] <= 0)
+      fail(text(out), " has stride ", out.view.strides[axis], " on axis ", axis, " but outputs need positive strides");
+  }
+  if (!self_disjoint(out.view)) {
+    const TensorView& view = out.view;
+    std::string strides;
+    for (int axis = 0; axis < view.rank; ++axis) strides += (axis > 0 ? ", " : "") + std::to_string(view.strides[axis]);
+    fail(text(out), " with strides [", strides,
+         "] may hold one element at two indices: outputs must not overlap themselves");
+  }
+}
+
+}  // namespace
+
+void check_apart(const Tensors& inputs, const Tensors& outputs) {
+  for (std::size_t at = 0; at < outputs.size(); ++at) {
+    check_writable(outputs[at]);
+    for (const Named& in : inputs)
+      if (!disjoint(outputs[at].view, in.view))
+        fail(text(outputs[at]), " overlaps the input ", text(in), ": what is written must share no memory with it");
+    for (std::size_t other = 0; other < at; ++other)
+      if (!disjoint(outputs[at].view, outputs[other].view))
+        fail(text(outputs[at]), " overlaps ", text(outputs[other]), ": outputs must share no memory");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "core/problem.hpp"
 
@@ -68,6 +69,12 @@ void check_type(const Named& tensor, DType wanted, std::string_view because);
 
 /// check_view, and broadcastable to [B, Hq, Nq, Nk], aligned right.
 void check_broadcast(const Named& tensor, const Problem& problem);
+
+using Tensors = std::vector<Named>;
+
+/// Positive strides, no element at two indices, and every output apart from every input and every other output.
+/// All views have passed check_view.
+void check_apart(const Tensors& inputs, const Tensors& outputs);
 
 /// The rank-4 view of a checked tensor, aligned right; axes of size 1 and missing ones get stride 0.
 template <class Pointer, class Byte>

@@ -2,13 +2,10 @@
 #include <vector>
 
 #include "core/check.hpp"
-#include "core/overlap.hpp"
 #include "core/problem.hpp"
 
 namespace levelhead {
 namespace {
-
-using Tensors = std::vector<Named>;
 
 TensorView bytes_of(const void* data, std::size_t bytes) {
   return TensorView(data, DType::u8, {static_cast<std::int64_t>(bytes)});
@@ -44,34 +41,6 @@ Tensors tensors_of(const Gradients& g) {
   add(tensors, "dbias", g.dbias), add(tensors, "dsinks", g.dsinks), add(tensors, "dalibi_slopes", g.dalibi_slopes);
   add(tensors, "dscale", g.dscale), add(tensors, "dssmax_s", g.dssmax_s), add(tensors, "dqk_gain", g.dqk_gain);
   return tensors;
-}
-
-void check_writable(const Named& out) {
-  if (!has_elements(out.view)) return;
-  for (int axis = 0; axis < out.view.rank; ++axis) {
-    if (out.view.sizes[axis] > 1 && out.view.strides[axis] <= 0)
-      fail(text(out), " has stride ", out.view.strides[axis], " on axis ", axis, " but outputs need positive strides");
-  }
-  if (!self_disjoint(out.view)) {
-    const TensorView& view = out.view;
-    std::string strides;
-    for (int axis = 0; axis < view.rank; ++axis) strides += (axis > 0 ? ", " : "") + std::to_string(view.strides[axis]);
-    fail(text(out), " with strides [", strides,
-         "] may hold one element at two indices: outputs must not overlap themselves");
-  }
-}
-
-// Every output against every input and every other output; all views have passed check_view.
-void check_apart(const Tensors& inputs, const Tensors& outputs) {
-  for (std::size_t at = 0; at < outputs.size(); ++at) {
-    check_writable(outputs[at]);
-    for (const Named& in : inputs)
-      if (!disjoint(outputs[at].view, in.view))
-        fail(text(outputs[at]), " overlaps the input ", text(in), ": what is written must share no memory with it");
-    for (std::size_t other = 0; other < at; ++other)
-      if (!disjoint(outputs[at].view, outputs[other].view))
-        fail(text(outputs[at]), " overlaps ", text(outputs[other]), ": outputs must share no memory");
-  }
 }
 
 void check_state(const Problem& p, const void* data, std::size_t size, std::string_view rule) {
