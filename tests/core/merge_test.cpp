@@ -3,7 +3,7 @@
 
 #include "core/call.hpp"
 
-namespace levelhead::testing {
+namespace levelhead::test {
 namespace {
 
 // Two parts of o [2, 3, 4, 5] with their states.
@@ -82,4 +82,4 @@ TEST(MergeErrors, OutputOverAPart) {
 }
 
 }  // namespace
-}  // namespace levelhead::testing
+}  // namespace levelhead::test
