@@ -21,6 +21,7 @@ struct Command {
 Command add_attend(CLI::App& app);
 Command add_check(CLI::App& app);
 Command add_kernels(CLI::App& app);
+Command add_lab(CLI::App& app);
 
 /// Data for the user or the next program. Throws FileError when it can't be written.
 void write_stdout(std::string_view text);

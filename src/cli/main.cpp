@@ -71,7 +71,7 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "levelhead " + std::string(version));
   app.require_subcommand(1);
-  const std::array commands{add_attend(app), add_check(app), add_kernels(app)};
+  const std::array commands{add_attend(app), add_check(app), add_kernels(app), add_lab(app)};
   try {
     app.parse(reversed_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
