@@ -183,6 +183,8 @@ TEST(RowStatistics, MinusInfinityAmongTheLogits) {
   EXPECT_TRUE(std::isnan(row.variance));
   EXPECT_DOUBLE_EQ(row.entropy, std::log(2));
   EXPECT_EQ(row.first_key_mass, 0);
+  const RowState two_of_it = merge(state_of({-inf}), state_of({-inf}, 1));
+  EXPECT_EQ(log_sum_exp(merge(two_of_it, state_of({2}, 2)), {}), 2) << "two shards of nothing but -inf, then a number";
   EXPECT_TRUE(std::isnan(row_statistics(state_of({-inf}), {}).lse));
   EXPECT_TRUE(std::isnan(row_statistics(merge(state_of({-inf}), state_of({-inf}, 1)), {}).top1));
 }
