@@ -62,6 +62,12 @@ RowState measure(std::span<const Pair> pairs, StatisticsLevel level) {
   return state;
 }
 
+// l, or l + e^(sink - m)
+double denominator(const Problem& p, std::int64_t h, const RowState& state) {
+  const std::optional<double> sink = p.sink(h);
+  return sink ? state.sum + std::exp(*sink - state.max) : state.sum;
+}
+
 // w.o = sum_j p_ij v_j. A row that is NaN, or saw only -inf, gets NaN from e^(s - m) itself.
 void weigh_values(const Problem& p, std::span<const Pair> pairs, double m, double divisor, const Workspace& w) {
   std::fill(w.o, w.o + p.Dv, 0.0);
@@ -154,11 +160,6 @@ std::span<Pair> load_row(const Problem& p, const Segment& s, std::int64_t h, std
     w.pairs[n++] = {j, raw, logit_of(p, s, h, i, j, raw)};
   }
   return {w.pairs, n};
-}
-
-double denominator(const Problem& p, std::int64_t h, const RowState& state) {
-  const std::optional<double> sink = p.sink(h);
-  return sink ? state.sum + std::exp(*sink - state.max) : state.sum;
 }
 
 std::size_t forward_workspace(const Problem& p, int threads) noexcept {

@@ -75,9 +75,6 @@ void load_keys(const Problem& p, const Segment& s, std::int64_t key_head, const 
 /// Reads q_i into w.q and lists the pairs of row i, in the order of the keys.
 std::span<Pair> load_row(const Problem& p, const Segment& s, std::int64_t h, std::int64_t i, const Workspace& w);
 
-/// l + e^(sink - m): what divides e^(logit - m).
-double denominator(const Problem& p, std::int64_t h, const RowState& state);
-
 std::size_t forward_workspace(const Problem& p, int threads) noexcept;
 void forward(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept;
 std::size_t backward_workspace(const Problem& p, const BackwardTensors& t, int threads) noexcept;

@@ -1,5 +1,6 @@
-// Backward of the reference. It recomputes p from the saved m and l; each step quotes the forward line it
-// differentiates.
+// Backward of the reference; each step quotes the forward line it differentiates. It recomputes p from the saved m and
+// its own logits, and l with them: a faster kernel's l belongs to logits that were rounded to f32, and beside logits in
+// double the weights would not sum to 1, by as much as the larger logits were rounded.
 #include <algorithm>
 #include <cmath>
 
@@ -46,16 +47,17 @@ Incoming load_incoming(const Problem& p, const BackwardTensors& t, std::int64_t 
 }
 
 // The sink's own weight e^(sink - m) / (l + e^(sink - m)), from the larger of m and the sink.
-double sink_mass(double sink, const RowState& state) {
-  if (state.count == 0) return 1;
-  if (state.sum == 0) return std::numeric_limits<double>::quiet_NaN();  // only -inf seen
-  if (sink > state.max) return 1 / (1 + state.sum * std::exp(state.max - sink));
-  const double e = std::exp(sink - state.max);
-  return e / (state.sum + e);
+double sink_mass(double sink, const Row& row) {
+  if (sink > row.m) return 1 / (1 + row.l * std::exp(row.m - sink));
+  const double e = std::exp(sink - row.m);
+  return e / (row.l + e);
 }
 
-// dp_ij = <dout_i, v_j>, delta_i and the entropy: sums over the row that every ds_ij needs.
+// l, dp_ij = <dout_i, v_j>, delta_i and the entropy: sums over the row that every ds_ij needs.
 void sum_row(const Problem& p, std::span<const Pair> pairs, const Incoming& in, const Workspace& w, Row& row) {
+  for (const Pair& x : pairs) row.l += std::exp(x.logit.value - row.m);
+  const std::optional<double> sink = p.sink(row.h);
+  row.divisor = sink ? row.l + std::exp(*sink - row.m) : row.l;
   double weighted = 0;
   for (std::size_t n = 0; n < pairs.size(); ++n) {
     w.dp[n] = 0;
@@ -116,11 +118,9 @@ void backward_row(const Problem& p, const BackwardTensors& t, const Segment& s, 
     return;
   }
   row.m = state.max;
-  row.l = state.sum;
-  row.divisor = denominator(p, row.h, state);
   const Incoming in = load_incoming(p, t, s.b, row, w);
   sum_row(p, pairs, in, w, row);
-  if (const auto sink = p.sink(row.h)) partials.dsinks[head] += sink_mass(*sink, state) * (in.dlse - row.delta);
+  if (const auto sink = p.sink(row.h)) partials.dsinks[head] += sink_mass(*sink, row) * (in.dlse - row.delta);
 
   std::fill(w.dq, w.dq + p.D, 0.0);
   double dmultiplier = 0;

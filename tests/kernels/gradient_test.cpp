@@ -229,5 +229,24 @@ TEST(Gradient, OfOtherTypesIsRoundedOnce) {
   }
 }
 
+// A faster kernel saves m and l of logits that it rounded to f32, here by as much as 1e-5: the gradients must not mix
+// them with logits in double.
+TEST(Gradient, AfterAnyKernelsForward) {
+  for (const KernelType& k : kernel_types()) {
+    if (!k.available || k.type == DType::f64) continue;
+    Case c = Case::random(k.type, {.B = 1, .Hq = 4, .Hk = 2, .Nq = 9, .Nk = 2, .D = 64, .Dv = 3}, 38);
+    Random random(39);
+    c.q.fill_normal(random, 30);
+    c.sinks = Tensor(DType::f32, {4}, {0.5, 150, -20, 0});
+    const Upstream u = Upstream::random(c, 40);
+    const Backward got = backward(c, forward(c, k.kernel), u, k.kernel);
+    const Backward want = backward(c, forward(c, "reference"), u, "reference");
+    for (const auto& [name, gradient] : want.gradients) {
+      const double ulp = 2 * unit_roundoff(gradient.dtype());
+      EXPECT_TRUE(near(got.at(name), gradient, ulp, 1e-12)) << name << " after " << k.kernel << " " << name_of(k.type);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace levelhead::test
