@@ -94,12 +94,6 @@ double multiplier(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i,
   return c.dtype == DType::f64 ? x : static_cast<float>(x);
 }
 
-// Rounding after every operation: to_self gives the oracle, to_f32 a naive materialised run in f32 (a double holds f32
-// sums and products exactly enough that rounding it once is f32 arithmetic).
-using Rounding = double (*)(double);
-double to_self(double x) { return x; }
-double to_f32(double x) { return static_cast<float>(x); }
-
 // One query against its visible keys.
 struct Row {
   std::vector<std::int64_t> keys;
@@ -110,7 +104,7 @@ struct Row {
 
 class Materialiser {
  public:
-  Materialiser(const Case& source, Rounding rounding) : c_(source), round_(rounding), q_(source.q), k_(source.k) {
+  explicit Materialiser(const Case& source) : c_(source), q_(source.q), k_(source.k) {
     if (c_.policy != Policy::qk_l2 && c_.policy != Policy::qk_rms) return;
     q_ = normalised(c_.q, c_.policy);
     k_ = normalised(c_.k, c_.policy);
@@ -147,22 +141,20 @@ class Materialiser {
     double raw = 0, raw_abs = 0;
     for (std::int64_t d = 0; d < c_.shape.D; ++d) {
       const double product = q_.get({b, h, i, d}) * k_.get({b, g, j, d});
-      raw = round_(raw + round_(product));
+      raw += product;
       raw_abs += std::abs(product);
     }
-    const double scaled = round_(row.multiplier * raw);
+    const double scaled = row.multiplier * raw;
     const double bias = c_.bias ? broadcast(*c_.bias, {b, h, i, j}) : 0;
     const double alibi = c_.slopes ? c_.slopes->flat(h) * distance : 0;
     row.scaled.push_back(scaled);
     row.extra.push_back(bias + alibi);
-    const double cap = round_(c_.softcap);
-    const double capped = cap > 0 ? round_(cap * round_(std::tanh(round_(scaled / cap)))) : scaled;
-    row.logit.push_back(round_(round_(capped + bias) + round_(alibi)));
+    const double capped = c_.softcap > 0 ? c_.softcap * std::tanh(scaled / c_.softcap) : scaled;
+    row.logit.push_back(capped + bias + alibi);
     row.magnitude = std::max(row.magnitude, std::abs(row.multiplier) * raw_abs + std::abs(bias) + std::abs(alibi));
   }
 
   const Case& c_;
-  Rounding round_;
   Tensor q_, k_;
 };
 
@@ -175,15 +167,15 @@ bool is_nan_row(const Row& row) {
 }
 
 // Softmax of the logits, with the sink as one more outcome if given; the sink's own weight is the last.
-std::vector<double> softmax(const Row& row, std::optional<double> sink, Rounding round = to_self) {
+std::vector<double> softmax(const Row& row, std::optional<double> sink) {
   if (is_nan_row(row)) return std::vector<double>(row.logit.size() + 1, nan);
   double m = sink.value_or(-inf), total = 0;
   for (const double s : row.logit) m = std::max(m, s);
   std::vector<double> p;
-  for (const double s : row.logit) p.push_back(s == -inf ? 0 : round(std::exp(round(s - m))));
-  p.push_back(sink && *sink != -inf ? round(std::exp(round(*sink - m))) : 0);
-  for (const double e : p) total = round(total + e);
-  for (double& e : p) e = total == 0 ? 0 : round(e / total);
+  for (const double s : row.logit) p.push_back(s == -inf ? 0 : std::exp(s - m));
+  p.push_back(sink && *sink != -inf ? std::exp(*sink - m) : 0);
+  for (const double e : p) total += e;
+  for (double& e : p) e = total == 0 ? 0 : e / total;
   return p;
 }
 
@@ -295,33 +287,13 @@ Oracle materialise(const Case& c) {
   out.magnitude.resize(rows);
   out.multiplier.resize(rows);
   out.rows.resize(rows);
-  const Materialiser materialiser(c, to_self);
+  const Materialiser materialiser(c);
   for (std::int64_t b = 0; b < s.B; ++b) {
     for (std::int64_t h = 0; h < s.Hq; ++h) {
       for (std::int64_t i = 0; i < s.Nq; ++i) add_row(c, materialiser.row(b, h, i), b, h, i, out);
     }
   }
   return out;
-}
-
-std::vector<double> naive_o(const Case& c) {
-  const Shape& s = c.shape;
-  const Materialiser materialiser(c, to_f32);
-  Tensor o(c.dtype, {s.B, s.Hq, s.Nq, s.Dv});
-  std::vector<double> flat;
-  for (std::int64_t row = 0; row < s.B * s.Hq * s.Nq; ++row) {
-    const std::int64_t b = row / (s.Hq * s.Nq), h = row / s.Nq % s.Hq, i = row % s.Nq;
-    const Row keys = materialiser.row(b, h, i);
-    const std::vector<double> p = softmax(keys, keys.sink, to_f32);
-    for (std::int64_t d = 0; d < s.Dv; ++d) {
-      double sum = 0;
-      for (std::size_t n = 0; n < keys.keys.size(); ++n)
-        sum = to_f32(sum + to_f32(p[n] * c.v.get({b, h / (s.Hq / s.Hk), keys.keys[n], d})));
-      o.set({b, h, i, d}, sum);
-      flat.push_back(o.get({b, h, i, d}));
-    }
-  }
-  return flat;
 }
 
 double statistic_tolerance(std::string_view name, DType type, Precision precision, double x, double magnitude) {

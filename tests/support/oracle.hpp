@@ -30,10 +30,6 @@ struct Oracle {
 
 Oracle materialise(const Case& c);
 
-/// o [B, Hq, Nq, Dv] of a naive materialised run in f32 on the same inputs, rounded once to their type: the yardstick
-/// of spec section 7. Not for f64.
-std::vector<double> naive_o(const Case& c);
-
 /// The bound of spec section 5 on statistic `name` of a row whose true value is x and whose L is `magnitude`;
 /// for frobenius_gain it bounds the square.
 double statistic_tolerance(std::string_view name, DType type, Precision precision, double x, double magnitude);
