@@ -76,7 +76,7 @@ std::string bar(const Screen& screen, double share, std::size_t width) {
 }
 
 std::string shown(const Screen& screen, std::string_view text, std::size_t max_characters) {
-  const std::string safe = escaped(text, max_characters);
+  std::string safe = escaped(text, max_characters);
   if (screen.utf8) return safe;
   std::string ascii;
   for (const char c : safe)

@@ -28,8 +28,8 @@ Registers cpuid(unsigned leaf, unsigned subleaf) {
 
 std::string brand() {
   std::array<unsigned, 12> words{};
-  for (unsigned leaf = 0; leaf < 3; ++leaf) {
-    const Registers r = cpuid(0x80000002U + leaf, 0);
+  for (std::size_t leaf = 0; leaf < 3; ++leaf) {
+    const Registers r = cpuid(0x80000002U + static_cast<unsigned>(leaf), 0);
     words[4 * leaf] = r.eax;
     words[4 * leaf + 1] = r.ebx;
     words[4 * leaf + 2] = r.ecx;

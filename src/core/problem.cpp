@@ -60,7 +60,7 @@ void check_products(const Inputs& inputs, const Problem& p) {
   check("q", inputs.q, "B * Hq * Nq outputs of Dv components of 8 bytes", {p.B, p.Hq, p.Nq, p.Dv, 8});
   check("q", inputs.q, "B * Hq * Nq row states", {p.B, p.Hq, p.Nq, state});
   // Kernels hold a few numbers for each component of a head's keys, or of a block of them, per thread.
-  constexpr std::int64_t threads = 4096, block = 4096, numbers = 8 * 8, least = 64;
+  constexpr std::int64_t threads = 4096, block = 4096, numbers = std::int64_t{8} * 8, least = 64;
   const std::int64_t keys = std::max(p.Nk, block);
   check("k", inputs.k, "a head's keys in scratch", {keys, std::max(p.D, least), threads, numbers});
   check("v", inputs.v, "a head's values in scratch", {keys, std::max(p.Dv, least), threads, numbers});

@@ -53,7 +53,7 @@ inline constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max
 struct Problem {
   // sizes
   std::int64_t B = 0, Hq = 0, Hk = 0, Nq = 0, Nk = 0, D = 0, Dv = 0;
-  std::int64_t group() const { return Hk == 0 ? 0 : Hq / Hk; }
+  std::int64_t group() const { return Hk == 0 ? 1 : Hq / Hk; }  // 1 without heads: h / group() stays defined
 
   DType dtype = DType::f32;
   Readable q, k, v;               // [B, H, N, D]
