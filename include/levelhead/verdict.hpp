@@ -16,13 +16,13 @@
 
 namespace levelhead {
 
-/// One query head over its rows. Everything but the three counts is over rows that are neither empty nor NaN
-/// (of them those with 2 keys or more where "n >= 2" is said); absent when there is no such row, or when its
-/// level was not measured. Unnamed means are over rows.
+/// One query head over its rows. Everything but the three counts is over rows that are not empty (of them those with 2
+/// keys or more where "n >= 2" is said); absent when there is no such row, or when its level was not measured. Unnamed
+/// means are over rows. One row of NaN logits makes every number NaN but the counts and the share `saturated`.
 struct HeadStatistics {
   std::int64_t rows = 0;        ///< all of them
   std::int64_t empty_rows = 0;  ///< rows that see no key
-  std::int64_t nan_rows = 0;    ///< rows whose result is NaN: left out below, so that one cannot hide the rest
+  std::int64_t nan_rows = 0;    ///< rows whose result is NaN, through their logits or a visible value
 
   std::optional<double> logit_mean, logit_std;  ///< pooled over all visible pairs; population deviation
   std::optional<double> logit_std_within;       ///< root mean square of logit - row mean, over pairs of rows n >= 2
@@ -44,13 +44,9 @@ struct HeadStatistics {
   std::optional<double> adjacent_mass;  ///< weight on the same and the previous key; self-attention only
 };
 
-/// Calls visit(name, value) for every reported statistic in its order; value is std::int64_t or
-/// std::optional<double>. JSON, tables and bindings take their names from here.
+/// Calls visit(name, member) for every reported statistic that may be absent, in its order.
 template <class Visitor>
-void for_each_head_statistic(const HeadStatistics& head, Visitor&& visit) {
-  visit(std::string_view("rows"), head.rows);
-  visit(std::string_view("empty_rows"), head.empty_rows);
-  visit(std::string_view("nan_rows"), head.nan_rows);
+void for_each_member(Visitor&& visit) {
   using Member = std::optional<double> HeadStatistics::*;
   using H = HeadStatistics;
   static constexpr std::array<std::pair<std::string_view, Member>, 24> members{{
@@ -79,25 +75,36 @@ void for_each_head_statistic(const HeadStatistics& head, Visitor&& visit) {
       {"top1_q50", &H::top1_q50},
       {"top1_q95", &H::top1_q95},
   }};
-  for (const auto& [name, member] : members) visit(name, head.*member);
+  for (const auto& [name, member] : members) visit(name, member);
+}
+
+/// Calls visit(name, value) for every reported statistic in its order; value is std::int64_t or
+/// std::optional<double>. JSON, tables and bindings take their names from here.
+template <class Visitor>
+void for_each_head_statistic(const HeadStatistics& head, Visitor&& visit) {
+  visit(std::string_view("rows"), head.rows);
+  visit(std::string_view("empty_rows"), head.empty_rows);
+  visit(std::string_view("nan_rows"), head.nan_rows);
+  for_each_member([&](std::string_view name, auto member) { visit(name, head.*member); });
 }
 
 /// Pools the rows of one head. Rows are added in index order, so the same rows give the same bits.
 class HeadPool {
  public:
-  /// sink: the head's sink logit, if it has one.
-  void add(const RowState& state, std::optional<double> sink);
-  /// A row whose state is finite but whose output is NaN, through a NaN in a visible value.
-  void add_nan();
+  /// sink: the head's sink logit, if it has one. nan_output: the row's output holds a NaN, so it counts as a NaN row
+  /// even where its logits are numbers, as beside a NaN in a visible value.
+  void add(const RowState& state, std::optional<double> sink, bool nan_output = false);
 
   HeadStatistics finish() const;
 
  private:
+  void add_nan(const RowState& state);
   void add_wide(const RowState& state, const RowStatistics& row);
   void add_moments(const RowState& state);
 
   HeadStatistics head_;                           // counts and extremes; means hold sums until finish
   StatisticsLevel level_ = StatisticsLevel::all;  // the lowest of any row
+  bool has_nan_ = false;                          // a row whose logits are NaN
   std::int64_t wide_ = 0;                         // rows with n >= 2
   double pairs_ = 0, mean_ = 0, m2_ = 0;          // over all pairs
   double wide_pairs_ = 0, m2_within_ = 0;         // over the pairs of rows with n >= 2
@@ -110,7 +117,7 @@ std::vector<HeadStatistics> head_statistics(const Inputs& inputs, const Options&
                                             std::span<const RowState> state);
 
 /// What a head is notable for, of these in this order: "flat" (entropy_ratio > 0.9), "frozen" (saturated > 0.5),
-/// "sink" (first_key_mass > 0.5), "local" (adjacent_mass > 0.5), "nan" (any NaN row), "empty" (no row sees a key).
+/// "sink" (first_key_mass > 0.5), "local" (adjacent_mass > 0.5), "nan" and "empty" (it has such rows).
 std::vector<std::string_view> flags(const HeadStatistics& head);
 
 /// The value at fraction q of sorted numbers, linear between neighbours; absent for none.
@@ -145,7 +152,7 @@ struct Verdict {
   static constexpr std::int64_t fewest_keys = 16;   ///< n_max below it: undecided
 
   Name name = Name::undecided;
-  std::optional<double> h75;                  ///< over the heads that have an entropy_ratio
+  std::optional<double> h75;                  ///< over the heads whose entropy_ratio is a number
   std::optional<std::string> likely_mistake;  ///< only with too_sharp and too_flat
   std::string reason;                         ///< one clause with its numbers
 

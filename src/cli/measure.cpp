@@ -73,7 +73,7 @@ std::vector<HeadStatistics> heads_of(const Pass& pass) {
   for (std::int64_t h = 0; h < pass.Hq; ++h) {
     HeadPool pool;
     for (auto row = static_cast<std::size_t>(h * pass.Nq); row < static_cast<std::size_t>((h + 1) * pass.Nq); ++row)
-      pass.nan_output[row] ? pool.add_nan() : pool.add(pass.state[row], std::nullopt);
+      pool.add(pass.state[row], std::nullopt, pass.nan_output[row]);
     HeadStatistics head = pool.finish();
     head.adjacent_mass = heads[static_cast<std::size_t>(h)].adjacent_mass;
     heads[static_cast<std::size_t>(h)] = head;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/logits.hpp"
@@ -51,13 +52,14 @@ std::size_t row_index(const Problem& p, std::int64_t b, std::int64_t h, std::int
 
 bool is_nan(const RowState& state) noexcept { return state.count > 0 && std::isnan(log_sum_exp(state, std::nullopt)); }
 
-void HeadPool::add(const RowState& state, std::optional<double> sink) {
-  if (is_nan(state)) return add_nan();
+void HeadPool::add(const RowState& state, std::optional<double> sink, bool nan_output) {
   ++head_.rows;
   if (state.count == 0) {
     ++head_.empty_rows;
     return;
   }
+  if (nan_output || is_nan(state)) ++head_.nan_rows;
+  if (is_nan(state)) return add_nan(state);
   const RowStatistics row = row_statistics(state, sink);
   level_ = std::min(level_, state.level);
   head_.n_max = std::max(head_.n_max, state.count);
@@ -78,9 +80,13 @@ void HeadPool::add(const RowState& state, std::optional<double> sink) {
   if (state.count >= 2) add_wide(state, row);
 }
 
-void HeadPool::add_nan() {
-  ++head_.rows;
-  ++head_.nan_rows;
+// Sorting and extremes can't carry a NaN, so finish puts it where it belongs: everywhere but in shares and counts.
+void HeadPool::add_nan(const RowState& state) {
+  has_nan_ = true;
+  level_ = std::min(level_, state.level);
+  if (state.count < 2) return;
+  ++wide_;
+  accumulate(head_.saturated, 0);
 }
 
 void HeadPool::add_wide(const RowState& state, const RowStatistics& row) {
@@ -121,6 +127,12 @@ HeadStatistics HeadPool::finish() const {
     head.z = *head.logit_std_within / std::sqrt(2 * std::log(static_cast<double>(head.n_max)));
   }
 
+  if (has_nan_) {
+    for_each_member([&](std::string_view name, auto member) {
+      if (name != "saturated") head.*member = std::numeric_limits<double>::quiet_NaN();
+    });
+  }
+
   using H = HeadStatistics;
   if (level_ < StatisticsLevel::entropy)
     for (auto member : {&H::entropy, &H::entropy_ratio, &H::perplexity, &H::top1, &H::saturated, &H::sink_mass,
@@ -146,7 +158,7 @@ std::vector<std::optional<double>> adjacent_mass(const Problem& problem, std::sp
     for (const Segment& segment : problem.segments)
       for (std::int64_t i = segment.q_begin; i < segment.q_end; ++i) {
         const RowState& row = state[row_index(problem, segment.b, h, i)];
-        if (row.count == 0 || is_nan(row)) continue;
+        if (row.count == 0) continue;
         mass += adjacent_mass(problem, segment, h, i, row);
         ++rows;
       }

@@ -131,6 +131,8 @@ void resolve_positions(Problem& p, const Inputs& inputs, const Window& window) {
   }
   resolve_bounds(p, window);
   if (p.B == 0 || p.Hq == 0 || p.Nq == 0) return;  // no row, however many batch items
+  // At once: what cannot be had fails here, not after filling the memory.
+  p.segments.reserve(static_cast<std::size_t>(inputs.q_offsets ? inputs.q_offsets->sizes[0] : p.B));
   for_each_segment(p, inputs, [&](Segment s) {
     if (align.rule() == Align::Rule::bottom_right) s.offset = (s.k_end - s.k_begin) - (s.q_end - s.q_begin);
     if (align.rule() == Align::Rule::offset) s.offset = clamped_offset(align);

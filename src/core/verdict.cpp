@@ -32,7 +32,7 @@ Totals total(std::span<const HeadStatistics> heads) {
     totals.nan_rows += head.nan_rows;
     totals.nan_heads += head.nan_rows > 0 ? 1 : 0;
     totals.n_max = std::max(totals.n_max, head.n_max);
-    if (head.entropy_ratio) totals.ratios.push_back(*head.entropy_ratio);
+    if (head.entropy_ratio && !std::isnan(*head.entropy_ratio)) totals.ratios.push_back(*head.entropy_ratio);
   }
   std::sort(totals.ratios.begin(), totals.ratios.end());
   return totals;
@@ -89,7 +89,7 @@ std::vector<std::string_view> flags(const HeadStatistics& head) {
   if (more_than(head.first_key_mass, 0.5)) names.push_back("sink");
   if (more_than(head.adjacent_mass, 0.5)) names.push_back("local");
   if (head.nan_rows > 0) names.push_back("nan");
-  if (head.empty_rows == head.rows) names.push_back("empty");
+  if (head.empty_rows > 0) names.push_back("empty");
   return names;
 }
 

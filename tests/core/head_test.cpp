@@ -125,15 +125,18 @@ TEST(Head, AdjacentMassNeedsSelfAttention) {
   expect_heads(c);
 }
 
-TEST(Head, NanRowsAreCountedAndLeftOut) {
+TEST(Head, OneNanRowMakesTheNumbersNan) {
   Case c = Case::random(DType::f64, {1, 2, 2, 6, 6, 4, 2}, 7);
   c.q.set({0, 0, 2, 1}, nan);
   c.q.set({0, 1, 3, 0}, std::numeric_limits<double>::infinity());
   const auto heads = heads_of(c);
   EXPECT_EQ(heads[0].nan_rows, 1);
   EXPECT_EQ(heads[1].nan_rows, 1);
-  EXPECT_TRUE(std::isfinite(*heads[0].entropy));
-  expect_heads(c);
+  for_each_member([&](std::string_view name, auto member) {
+    ASSERT_TRUE(heads[0].*member) << name;
+    EXPECT_EQ(std::isnan(*(heads[0].*member)), name != "saturated") << name;
+  });
+  EXPECT_TRUE(flags(heads[0]) == std::vector<std::string_view>{"nan"});
 }
 
 TEST(Head, RowOfMinusInfinitiesIsNan) {
@@ -147,11 +150,21 @@ TEST(Head, RowOfMinusInfinitiesIsNan) {
 TEST(Head, AbsentWithoutRows) {
   HeadPool pool;
   pool.add({}, std::nullopt);
-  pool.add_nan();
+  EXPECT_THAT(reported(pool.finish()),
+              (::testing::UnorderedElementsAre(std::pair<const std::string, double>("rows", 1),
+                                               std::pair<const std::string, double>("empty_rows", 1),
+                                               std::pair<const std::string, double>("nan_rows", 0))));
+}
+
+TEST(Head, ANanOutputIsCountedAndItsLogitsMeasured) {
+  RowState state;
+  state.max = 0, state.sum = 2, state.count = 2, state.sum2 = 2, state.sum3 = 2, state.min = 0;
+  state.level = StatisticsLevel::all;
+  HeadPool pool;
+  pool.add(state, std::nullopt, true);
   const HeadStatistics head = pool.finish();
-  EXPECT_THAT(reported(head), (::testing::UnorderedElementsAre(std::pair<const std::string, double>("rows", 2),
-                                                               std::pair<const std::string, double>("empty_rows", 1),
-                                                               std::pair<const std::string, double>("nan_rows", 1))));
+  EXPECT_EQ(head.nan_rows, 1);
+  EXPECT_DOUBLE_EQ(*head.entropy, std::log(2.0));
 }
 
 TEST(Head, OneKeyRowsHaveNoRatioAndNoZ) {
@@ -199,12 +212,12 @@ TEST(Flags, EachByItsOwnLimit) {
 TEST(Flags, NanAndEmpty) {
   HeadStatistics head;
   head.rows = 4;
-  head.empty_rows = 3;
   EXPECT_THAT(flags(head), IsEmpty());
   head.nan_rows = 1;
   EXPECT_THAT(flags(head), ElementsAre("nan"));
+  head.empty_rows = 1;
+  EXPECT_THAT(flags(head), ElementsAre("nan", "empty"));
   head.nan_rows = 0;
-  head.empty_rows = 4;
   EXPECT_THAT(flags(head), ElementsAre("empty"));
 }
 
