@@ -1,4 +1,6 @@
 // `levelhead lab`: claims about attention, measured.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
@@ -9,8 +11,10 @@
 #include "cli/help.hpp"
 #include "cli/lab_text.hpp"
 #include "cli/progress.hpp"
+#include "io/atomic_file.hpp"
 #include "io/file_error.hpp"
 #include "lab/json_lines.hpp"
+#include "lab/page.hpp"
 #include "lab/registry.hpp"
 
 namespace levelhead::cli {
@@ -18,7 +22,7 @@ namespace {
 
 struct LabArguments {
   std::vector<std::string> names;
-  std::optional<std::string> json;
+  std::optional<std::string> json, page;
   std::uint64_t seed = 1;
   int threads = 0;
   bool quick = false;
@@ -27,14 +31,17 @@ struct LabArguments {
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores into it");
 
-extern "C" void on_stop(int signal) { stop_signal.store(signal); }
+extern "C" void on_stop(int signal) {
+  if (stop_signal.exchange(signal) == 0) return;
+  remove_pending_output();
+  _exit(128 + signal);
+}
 
 // The first signal ends the run between two rows, so that JSON Lines keeps its verdicts and whole lines; a second one
 // ends it at once.
 void stop_gently() {
   struct sigaction action {};
   action.sa_handler = on_stop;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
@@ -88,7 +95,10 @@ int run(const LabArguments& arguments, const std::vector<const lab::Experiment*>
   const Screen screen = detect_screen();
   stop_gently();
   try {
-    investigate(experiments, arguments, screen);
+    std::optional<AtomicFile> page;  // opened first: a long run should not end in a file that can't be written
+    if (arguments.page) page.emplace(*arguments.page);
+    const std::vector<lab::Finding> findings = investigate(experiments, arguments, screen);
+    if (page) page->write(lab::page(findings, arguments.seed)), page->commit();
   } catch (const lab::Interrupted&) {
     return 128 + stop_signal.load();
   }
@@ -98,6 +108,7 @@ int run(const LabArguments& arguments, const std::vector<const lab::Experiment*>
 void add_options(CLI::App& app, LabArguments& a) {
   app.add_option("--json", a.json, "write JSON Lines: an object per row, last its verdict; - replaces the text")
       ->type_name("FILE");
+  app.add_option("--page", a.page, "write one HTML page with charts, which loads nothing")->type_name("FILE");
   app.add_option("--seed", a.seed, "of the random numbers, 1 if not given")->type_name("N");
   app.add_flag("--quick", a.quick, "a twentieth of the samples: wider errors");
   app.add_option("--threads", a.threads, "how many may take part; one per core if not given")

@@ -69,6 +69,21 @@ Conclusion judge(std::span<const Row> rows) {
   return {Outcome::holds, reason, {}};
 }
 
+report::Bars bars_of(std::span<const Row> rows) {
+  report::Bars bars{.title = "Weight of the key with score 20",
+                    .says = "Scaled, the first of two keys gets less than told, and among ten keys far less.",
+                    .y = {.title = "weight", .min = 0.0, .max = 1.0},
+                    .series = {{.name = "as told"}, {.name = "measured"}}};
+  for (const Row& row : rows) {
+    const double others = number(row.parameters, "other_keys");
+    bars.labels.push_back(fmt::format("divided by {}, {} other {}", text(row.parameters, "divisor"), others,
+                                      others == 1 ? "key" : "keys"));
+    bars.series[0].values.push_back(row.told.empty() ? std::nan("") : number(row.told, "first"));
+    bars.series[1].values.push_back(number(row.measured, "first"));
+  }
+  return bars;
+}
+
 Exhibit exhibit(std::span<const Row> rows) {
   Table table{
       "Weights of scores 20 and 5 at d_k 512", {"divided by", "other keys", "first", "told", "each other", "told"}, {}};
@@ -80,7 +95,7 @@ Exhibit exhibit(std::span<const Row> rows) {
                            fmt::format("{:.3g}", number(row.measured, "other")),
                            told ? fmt::format("{:.2f}", number(row.told, "other")) : "-"});
   }
-  return {{std::move(table)}};
+  return {{std::move(table)}, {}, {bars_of(rows)}};
 }
 
 }  // namespace

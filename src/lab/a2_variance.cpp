@@ -221,23 +221,32 @@ Table correlation_table(std::span<const Row> rows) {
   return table;
 }
 
-Chart variance_chart(std::span<const Row> rows) {
-  Chart chart{"Var(q.k) / d against d",
-              "Whatever the components, Var/d stays at 1, within bars of one standard error: the variance is d.",
-              {"d, components of q and k", true},
-              {"Var(q.k) / d"},
-              {}};
-  for (const std::string_view kind : kinds) {
-    Series series{std::string(kind), Mark::points, {}, {}};
+report::Chart variance_chart(std::span<const Row> rows) {
+  report::Chart chart{
+      .title = "Var(q.k) / d against d",
+      .says = "Whatever the components, Var/d stays at 1 within some bars of one standard error: the variance is d.",
+      .x = {.title = "d, components of q and k", .log = true},
+      .y = {.title = "Var(q.k) / d"},
+      .marks = {{.at = 1, .label = "expected: 1"}}};
+  for (const std::int64_t d : dims) chart.x.ticks.emplace_back(static_cast<double>(d), std::to_string(d));
+  double reach = 0;  // of the longest bar
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    report::Series series{.name = std::string(kinds[kind]), .style = report::Series::Style::points};
     for (const Row& row : of_part(rows, "components")) {
-      if (text(row.parameters, "components") != kind) continue;
-      series.x.push_back(number(row.parameters, "d"));
-      series.y.push_back(number(row.measured, "variance_over_d"));
-      series.error.push_back(number(row.measured, "standard_error"));
+      if (text(row.parameters, "components") != kinds[kind]) continue;
+      // The kinds stand side by side at each d.
+      const double beside = std::exp2((static_cast<double>(kind) - 1.5) * 0.15);
+      series.points.push_back({.x = number(row.parameters, "d") * beside,
+                               .y = number(row.measured, "variance_over_d"),
+                               .label = fmt::format("{}, d {}", kinds[kind], number(row.parameters, "d")),
+                               .error = number(row.measured, "standard_error")});
     }
+    for (const report::Point& point : series.points)
+      reach = std::fmax(reach, std::fabs(point.y - 1) + point.error.value_or(0));
     chart.series.push_back(std::move(series));
   }
-  chart.series.push_back({"expected: 1", Mark::dashed, {2, 4096}, {1, 1}});
+  chart.y.min = 1 - 1.05 * reach;
+  chart.y.max = 1 + 1.05 * reach;
   return chart;
 }
 

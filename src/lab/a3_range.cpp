@@ -85,37 +85,51 @@ Conclusion judge(std::span<const Row> rows) {
           {}};
 }
 
-Exhibit exhibit(std::span<const Row> rows) {
+Table growth_table(std::span<const Row> rows) {
   Table table{"Growth from the first row, in brackets",
               {"d_k", "variance", "standard deviation", fmt::format("range of {}", keys)},
               {}};
-  Chart chart{"Spread of q.k against d_k",
-              "Standard deviation and range grow with sqrt(d_k), far below the line of the claim.",
-              {"d_k", true},
-              {"times the value at 64", true},
-              {{"standard deviation", Mark::points, {}, {}},
-               {"range", Mark::points, {}, {}},
-               {"sqrt(d_k / 64)", Mark::line, {}, {}},
-               {"as told: d_k / 64", Mark::dashed, {}, {}}}};
   for (const Row& row : rows) {
-    std::vector<std::string> cells{fmt::format("{}", number(row.parameters, "d"))};
+    table.cells.push_back({fmt::format("{}", number(row.parameters, "d"))});
     for (const char* name : {"variance", "sd", "range"})
-      cells.push_back(fmt::format("{:.4g} ({:.2f})", number(row.measured, name),
-                                  number(row.measured, name) / number(rows.front().measured, name)));
-    table.cells.push_back(std::move(cells));
-    const double d = number(row.parameters, "d"), factor = d / number(rows.front().parameters, "d");
-    for (Series& series : chart.series) series.x.push_back(d);
-    for (const std::size_t s : {0U, 1U}) {
-      const std::string name = s == 0 ? "sd" : "range";
-      const double first = number(rows.front().measured, name);
-      chart.series[s].y.push_back(number(row.measured, name) / first);
-      chart.series[s].error.push_back(number(row.measured, name + "_se") / first);
-    }
-    chart.series[2].y.push_back(std::sqrt(factor));
-    chart.series[3].y.push_back(factor);
+      table.cells.back().push_back(fmt::format("{:.4g} ({:.2f})", number(row.measured, name),
+                                               number(row.measured, name) / number(rows.front().measured, name)));
   }
-  return {{std::move(table)}, {std::move(chart)}};
+  return table;
 }
+
+report::Chart growth_chart(std::span<const Row> rows) {
+  using Style = report::Series::Style;
+  report::Chart chart{
+      .title = "Spread of q.k against d_k",
+      .says =
+          "Standard deviation and range grow with sqrt(d_k), far below the line of the claim; only the variance "
+          "follows it.",
+      .x = {.title = "d_k, components of q and k", .min = 55.0, .max = 600.0, .log = true},
+      .y = {.title = "times the value at d_k 64", .log = true},
+      .series = {{.name = "variance", .style = Style::points},
+                 {.name = "standard deviation", .style = Style::points},
+                 {.name = fmt::format("range of {} products", keys), .style = Style::points},
+                 {.name = "sqrt(d_k / 64)", .style = Style::line},
+                 {.name = "as told: d_k / 64", .style = Style::dashed}}};
+  for (const int times : {1, 2, 4, 8}) chart.y.ticks.emplace_back(times, std::to_string(times));
+  for (const Row& row : rows) {
+    const double d = number(row.parameters, "d"), factor = d / number(rows.front().parameters, "d");
+    chart.x.ticks.emplace_back(d, fmt::format("{}", d));
+    std::size_t at = 0;
+    for (const char* what : {"variance", "sd", "range"}) {
+      const std::string name = what;
+      const double first = number(rows.front().measured, name);
+      chart.series[at++].points.push_back(
+          {.x = d, .y = number(row.measured, name) / first, .error = number(row.measured, name + "_se") / first});
+    }
+    chart.series[3].points.push_back({.x = d, .y = std::sqrt(factor)});
+    chart.series[4].points.push_back({.x = d, .y = factor});
+  }
+  return chart;
+}
+
+Exhibit exhibit(std::span<const Row> rows) { return {{growth_table(rows)}, {growth_chart(rows)}}; }
 
 }  // namespace
 

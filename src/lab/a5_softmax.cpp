@@ -54,6 +54,22 @@ Conclusion judge(std::span<const Row> rows) {
           {}};
 }
 
+report::Bars bars_of(std::span<const Row> rows) {
+  report::Bars bars{.title = "Weights of 60, 65 and 70",
+                    .says = "The weights told are nearly equal; the third key takes all but a hundredth.",
+                    .labels = {"60", "65", "70"},
+                    .y = {.title = "weight", .min = 0.0, .max = 1.0}};
+  const auto add = [&bars](std::string name, const Fields& p) {
+    bars.series.push_back({std::move(name), {number(p, "p1"), number(p, "p2"), number(p, "p3")}});
+  };
+  for (const Row& row : rows) {
+    if (!row.told.empty()) add("as told", row.told);
+    const double divisor = number(row.parameters, "divided_by");
+    add(divisor == 1 ? "measured" : fmt::format("measured, of the scores divided by {}", divisor), row.measured);
+  }
+  return bars;
+}
+
 Exhibit exhibit(std::span<const Row> rows) {
   Table table{"Softmax", {"of", "first", "second", "third", "sum"}, {}};
   const auto line = [&table](std::string what, const Fields& p) {
@@ -67,7 +83,7 @@ Exhibit exhibit(std::span<const Row> rows) {
     const double divisor = number(row.parameters, "divided_by");
     line(divisor == 1 ? what + ", measured" : fmt::format("{}, divided by {}", what, divisor), row.measured);
   }
-  return {{std::move(table)}};
+  return {{std::move(table)}, {}, {bars_of(rows)}};
 }
 
 }  // namespace

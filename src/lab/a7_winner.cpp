@@ -148,37 +148,62 @@ Table freezing_table(std::span<const Row> rows) {
   return table;
 }
 
-Chart entropy_chart(std::span<const Row> rows) {
-  Chart chart{"Entropy against the spread of the logits",
-              "Entropy follows ln n - s^2/2 at first and leaves it near the freezing line sqrt(2 ln n), beyond which "
-              "few keys share the weight.",
-              {"s, standard deviation of the logits", true},
-              {"entropy, nats"},
-              {}};
+report::Chart entropy_chart(std::span<const Row> rows) {
+  using Style = report::Series::Style;
+  report::Chart chart{
+      .title = "Entropy against the spread of the logits",
+      .says =
+          "Entropy falls as ln n - s^2/2 at first, leaves it on the way to the freezing line s = sqrt(2 ln n), and "
+          "beyond it few keys share the weight.",
+      .x = {.title = "s, standard deviation of the logits", .log = true},
+      .y = {.title = "entropy, nats", .min = 0.0},
+      .marks = {{.axis = report::Mark::Across::x,
+                 .at = freezing(static_cast<double>(sizes.front().n)),
+                 .to = freezing(static_cast<double>(sizes.back().n)),
+                 .label = fmt::format("freezing, from n {} to {}", sizes.front().n, sizes.back().n)}}};
+  for (const double s : {0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0})
+    chart.x.ticks.emplace_back(s, fmt::format("{}", s));
   for (const Keys& size : sizes) {
-    const std::string name = fmt::format("n {}", size.n);
+    report::Series series{.name = fmt::format("n {}", size.n), .style = Style::points};
+    for (const Row& row : of_size(rows, size.n))
+      series.points.push_back({.x = number(row.parameters, "s"),
+                               .y = number(row.measured, "entropy"),
+                               .error = number(row.measured, "entropy_se")});
+    chart.series.push_back(std::move(series));
+  }
+  for (const Keys& size : sizes) {
     const auto n = static_cast<double>(size.n);
-    Series measured{name, Mark::points, {}, {}}, formula{name + ": ln n - s^2/2", Mark::line, {}, {}};
-    for (const Row& row : of_size(rows, size.n)) {
-      const double s = number(row.parameters, "s");
-      measured.x.push_back(s);
-      measured.y.push_back(number(row.measured, "entropy"));
-      measured.error.push_back(number(row.measured, "entropy_se"));
-    }
+    report::Series series{.name = fmt::format("ln {} - s^2/2", size.n), .style = Style::dashed};
     for (int step = 0; step <= 40; ++step) {
       const double s = 0.125 * std::pow(freezing(n) / 0.125, step / 40.0);
-      formula.x.push_back(s);
-      formula.y.push_back(std::fmax(0, std::log(n) - s * s / 2));
+      series.points.push_back({.x = s, .y = std::log(n) - s * s / 2});
     }
-    chart.series.push_back(std::move(measured));
-    chart.series.push_back(std::move(formula));
-    chart.series.push_back({name + ": freezing line", Mark::dashed, {freezing(n), freezing(n)}, {0, std::log(n)}});
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+report::Chart winner_chart(std::span<const Row> rows) {
+  report::Chart chart{
+      .title = "The largest weight against the spread over the freezing spread",
+      .says = "One key takes more than half of the weight only beyond the freezing line.",
+      .x = {.title = "s / sqrt(2 ln n)", .log = true},
+      .y = {.title = "mean largest weight", .min = 0.0, .max = 1.0},
+      .marks = {{.axis = report::Mark::Across::x, .at = 1, .label = "freezing"}, {.at = 0.5, .label = "half"}}};
+  for (const double z : {0.03, 0.1, 0.3, 1.0, 3.0}) chart.x.ticks.emplace_back(z, fmt::format("{}", z));
+  for (const Keys& size : sizes) {
+    report::Series series{.name = fmt::format("n {}", size.n)};
+    for (const Row& row : of_size(rows, size.n))
+      series.points.push_back({.x = number(row.measured, "s_over_freezing"),
+                               .y = number(row.measured, "top1"),
+                               .error = number(row.measured, "top1_se")});
+    chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
 Exhibit exhibit(std::span<const Row> rows) {
-  return {{entropy_table(rows), freezing_table(rows)}, {entropy_chart(rows)}};
+  return {{entropy_table(rows), freezing_table(rows)}, {entropy_chart(rows), winner_chart(rows)}};
 }
 
 }  // namespace

@@ -141,26 +141,30 @@ Table table_of(std::span<const Row> rows) {
   return table;
 }
 
-Chart chart_of(std::span<const Row> rows) {
-  Chart chart{"Measured over told, every figure of table 1",
-              "Every point lies in the band from 0.98 to 1.02, or its bar of 3 standard errors reaches 1.",
-              {"row of the table"},
-              {"measured / told"},
-              {}};
-  const auto last = static_cast<double>(rows.size());
-  for (const Column& column : columns()) {
-    Series series{column.name, Mark::points, {}, {}};
+report::Chart chart_of(std::span<const Row> rows) {
+  report::Chart chart{
+      .title = "Measured over told, every figure of table 1",
+      .says = "Every point lies in the band of 2 % around what was told, or its bar of 3 standard errors reaches 1.",
+      .x = {.title = "n, s"},
+      .y = {.title = "measured / told"},
+      .marks = {{.at = 0.98, .to = 1.02, .label = "2 %"}, {.at = 1, .label = ""}}};
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    chart.x.ticks.emplace_back(static_cast<double>(r + 1), fmt::format("{}, {:g}", number(rows[r].parameters, "n"),
+                                                                       number(rows[r].parameters, "s")));
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    const Column& column = columns()[c];
+    report::Series series{.name = column.name, .style = report::Series::Style::points};
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const double told = number(rows[r].told, column.name);
       if (told == 0) continue;
-      series.x.push_back(static_cast<double>(r + 1));
-      series.y.push_back(number(rows[r].measured, column.name) / told);
-      series.error.push_back(3 * number(rows[r].measured, column.name + "_se") / told);
+      // The figures of a row stand side by side.
+      series.points.push_back({.x = static_cast<double>(r + 1) + 0.1 * (static_cast<double>(c) - 3),
+                               .y = number(rows[r].measured, column.name) / told,
+                               .label = column.name + " at " + chart.x.ticks[r].second,
+                               .error = 3 * number(rows[r].measured, column.name + "_se") / told});
     }
     chart.series.push_back(std::move(series));
   }
-  chart.series.push_back({"+2 %", Mark::dashed, {1, last}, {1.02, 1.02}});
-  chart.series.push_back({"-2 %", Mark::dashed, {1, last}, {0.98, 0.98}});
   return chart;
 }
 

@@ -17,6 +17,31 @@
     },
   };
 
+  // Bars of error, drawn under the points.
+  const error_plugin = {
+    id: "errors",
+    beforeDatasetsDraw(chart) {
+      const {ctx, chartArea: area, scales: {x, y}} = chart;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(area.left, area.top, area.width, area.height);
+      ctx.clip();
+      chart.data.datasets.forEach(({data, pointBackgroundColor}, i) => {
+        if (!chart.isDatasetVisible(i)) return;
+        data.forEach((point, at) => {
+          if (!point || typeof point.error !== "number") return;
+          const place = x.getPixelForValue(point.x);
+          ctx.strokeStyle = [pointBackgroundColor].flat()[Array.isArray(pointBackgroundColor) ? at : 0];
+          ctx.beginPath();
+          ctx.moveTo(place, y.getPixelForValue(point.y - point.error));
+          ctx.lineTo(place, y.getPixelForValue(point.y + point.error));
+          ctx.stroke();
+        });
+      });
+      ctx.restore();
+    },
+  };
+
   function span(chart, mark) {
     const scale = chart.scales[mark.axis], {chartArea: area} = chart;
     const [low, high] = mark.axis === "x" ? [area.left, area.right] : [area.top, area.bottom];
@@ -137,7 +162,7 @@
         tooltip: {callbacks: {title: () => "", label: tooltip_label}},
       },
     });
-    config.plugins = [mark_plugin];
+    config.plugins = [mark_plugin, error_plugin];
     return config;
   }
 

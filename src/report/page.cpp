@@ -22,6 +22,7 @@ Json json(const Point& point) {
   Json json{{"x", number(point.x)}, {"y", number(point.y)}};
   if (!point.label.empty()) json["label"] = point.label;
   if (point.shade) json["shade"] = number(*point.shade);
+  if (point.error) json["error"] = number(*point.error);
   return json;
 }
 

@@ -26,6 +26,7 @@ struct Point {
   double x = 0, y = 0;
   std::string label{};            ///< said on hover, and in the table under the chart
   std::optional<double> shade{};  ///< 0 to 1: its colour on the page's ramp, in place of its series' own
+  std::optional<double> error{};  ///< of y: a bar from y - error to y + error
 };
 
 struct Series {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "cli/driver.hpp"
@@ -88,7 +89,18 @@ TEST(LabCommand, JsonLines) {
   EXPECT_EQ(parsed(std::ifstream(folder.file("x.jsonl"))).size(), 2U);
 }
 
+TEST(LabCommand, Page) {
+  const Folder folder;
+  const Finished result = run({"lab", "run", "a5", "a6", "--page", folder.file("x.html")});
+  EXPECT_EQ(result.status, 0);
+  std::ostringstream page;
+  page << std::ifstream(folder.file("x.html")).rdbuf();
+  EXPECT_THAT(page.str(), HasSubstr("<!doctype html>"));
+  EXPECT_THAT(page.str(), HasSubstr("a5: Softmax of 60, 65, 70"));
+}
+
 TEST(LabCommand, OutputThatCannotBeWritten) {
+  EXPECT_EQ(run({"lab", "run", "a6", "--page", "/no/such/folder/x.html"}).status, 1);
   EXPECT_EQ(run({"lab", "run", "a6"}, {}, "/dev/full").status, 1);
   EXPECT_EQ(run({"lab", "run", "a6", "--json", "-"}, {}, "/dev/full").status, 1);
   EXPECT_EQ(run({"lab", "run", "a6", "--json", "/no/such/folder/x.jsonl"}).status, 1);
@@ -98,7 +110,7 @@ TEST(LabCommand, InterruptedItLeavesWholeLines) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const Folder folder;
     const std::string path = folder.file("x.jsonl");
-    const pid_t process = start({"lab", "all", "--json", path});
+    const pid_t process = start({"lab", "all", "--json", path, "--page", folder.file("x.html")});
     while (!std::filesystem::exists(path) || std::filesystem::file_size(path) == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     kill(process, signal);
@@ -107,6 +119,7 @@ TEST(LabCommand, InterruptedItLeavesWholeLines) {
     ASSERT_FALSE(objects.empty());
     EXPECT_FALSE(objects.back().value("experiment", "") == "table1" && objects.back().contains("verdict"))
         << "it ran to its end";
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"x.jsonl"});  // no page, no temporary file
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "io/file_error.hpp"
 #include "lab/json_lines.hpp"
+#include "lab/page.hpp"
 #include "lab/registry.hpp"
 
 namespace levelhead::lab {
@@ -83,18 +84,30 @@ TEST(Experiments, ExhibitsAreWellFormed) {
       EXPECT_FALSE(table.cells.empty()) << experiment->name;
       for (const auto& row : table.cells) EXPECT_EQ(row.size(), table.header.size()) << experiment->name;
     }
-    for (const Chart& chart : exhibit.charts) {
-      EXPECT_TRUE(chart.see.ends_with('.')) << chart.see;
-      for (const Series& series : chart.series) {
-        EXPECT_FALSE(series.x.empty()) << experiment->name << ", " << series.name;
-        EXPECT_EQ(series.x.size(), series.y.size());
-        EXPECT_TRUE(series.error.empty() || series.error.size() == series.y.size());
-      }
+    for (const report::Chart& chart : exhibit.charts) {
+      EXPECT_TRUE(chart.says.ends_with('.')) << chart.says;
+      for (const report::Series& series : chart.series)
+        EXPECT_FALSE(series.points.empty()) << experiment->name << ", " << series.name;
     }
+    for (const report::Bars& bars : exhibit.bars)
+      for (const report::Bars::Series& series : bars.series) EXPECT_EQ(series.values.size(), bars.labels.size());
     EXPECT_NO_THROW(experiment->exhibit({})) << experiment->name;
   }
   for (const Experiment* experiment : {&a2_variance, &a3_range, &a7_winner, &table1_gaussian})
     EXPECT_FALSE(experiment->exhibit(few(*experiment, 2).rows).charts.empty());
+}
+
+TEST(Experiments, OnAPage) {
+  std::vector<Finding> findings;
+  for (const Experiment* experiment : {&a2_variance, &a5_softmax}) findings.push_back(few(*experiment, 2));
+  const std::string html = page(findings, 7);
+  EXPECT_EQ(html, page(findings, 7));
+  for (const Finding& finding : findings) {
+    EXPECT_THAT(html, ::testing::HasSubstr(std::string(finding.experiment->title)));
+    EXPECT_THAT(html, ::testing::HasSubstr(finding.conclusion.reason));
+  }
+  EXPECT_THAT(html, ::testing::HasSubstr("Seed 7."));
+  EXPECT_THAT(html, ::testing::HasSubstr("holds 1, fails 1"));
 }
 
 TEST(Rows, FieldsByName) {
