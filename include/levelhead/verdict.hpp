@@ -117,7 +117,8 @@ std::vector<HeadStatistics> head_statistics(const Inputs& inputs, const Options&
                                             std::span<const RowState> state);
 
 /// What a head is notable for, of these in this order: "flat" (entropy_ratio > 0.9), "frozen" (saturated > 0.5),
-/// "sink" (first_key_mass > 0.5), "local" (adjacent_mass > 0.5), "nan" and "empty" (it has such rows).
+/// "sink" (first_key_mass > 0.5), "local" (adjacent_mass > 0.5), "nan" and "empty" (it has such rows,
+/// or none at all).
 std::vector<std::string_view> flags(const HeadStatistics& head);
 
 /// The value at fraction q of sorted numbers, linear between neighbours; absent for none.

@@ -89,8 +89,8 @@ bool parse_boolean(std::string_view what, std::string_view text) {
 }
 
 Align parse_align(std::string_view text) {
-  if (text == "top-left") return Align::top_left();
-  if (text == "bottom-right") return Align::bottom_right();
+  if (text == "top-left" || text == "top_left") return Align::top_left();
+  if (text == "bottom-right" || text == "bottom_right") return Align::bottom_right();
   const auto offset = parse_whole<std::int64_t>(text);
   if (!offset) refuse("--align", text, "top-left, bottom-right or a whole number");
   return Align::at(*offset);

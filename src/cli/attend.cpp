@@ -2,26 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/json.hpp"
+#include "cli/paths.hpp"
 #include "io/file_error.hpp"
 
 namespace levelhead::cli {
 namespace {
-
-// A long run should not end in a file that could never be written.
-void check_folder(const std::string& output) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path folder = fs::path(output).has_parent_path() ? fs::path(output).parent_path() : fs::path(".");
-  if (!fs::is_directory(folder, error))
-    throw FileError(escaped(output) + ": its folder " + escaped(folder.string()) + " does not exist");
-  if (fs::is_directory(output, error)) throw FileError(escaped(output) + " is a folder");
-}
 
 void write_result(const std::string& path, const AttendResult& result) {
   std::vector<NamedTensor> tensors;
@@ -53,7 +43,8 @@ bool is_stdout(const std::string& path) {
 }
 
 int run(const AttendArguments& arguments) {
-  check_folder(arguments.output);
+  if (arguments.input.empty()) throw Error("--input is given an empty name");
+  check_output_path("--output", arguments.output, {&arguments.input, 1});
   const AttendCall call = read_call(arguments);
   const AttendResult result = run_call(call, arguments.stats, arguments.threads);
   const std::string json = arguments.json ? to_line(to_json(call, result, arguments.stats)) : "";

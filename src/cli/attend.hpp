@@ -15,9 +15,7 @@ namespace levelhead::cli {
 /// What the command line says.
 struct AttendArguments {
   std::string input, output;
-  std::optional<std::string> scale, qk_norm, align, window;
-  double softcap = 0;
-  std::string kernel;
+  std::optional<std::string> scale, qk_norm, align, window, softcap, kernel;
   int threads = 0;
   bool causal = false, stats = false, exact = false, json = false;
 };

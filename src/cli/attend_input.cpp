@@ -45,9 +45,18 @@ std::optional<TensorView> find(const AttendCall& call, std::string_view name, in
   return with_rank(found->first, found->second, rank);
 }
 
+// Rank-3 q, k and v mean B = 1; beside rank-4 q every axis is named.
+bool is_batched(const AttendCall& call) { return call.tensors.find("q")->second.shape().size() != 3; }
+
 void place_tensors(AttendCall& call) {
-  const bool batched = call.tensors.find("q")->second.shape().size() != 3;
-  const int full = max_rank, rows = batched ? 0 : 3;
+  const bool batched = is_batched(call);
+  const int full = batched ? 0 : max_rank, rows = batched ? 0 : 3;
+  for (const char* name : {"k", "v"}) {
+    const std::size_t axes = call.tensors.find(name)->second.shape().size();
+    if (!batched && axes != 3)
+      throw Error(std::string(name) + " has " + std::to_string(axes) +
+                  " axes but q has 3: all three mean B = 1, or none");
+  }
   Inputs& inputs = call.inputs;
   inputs.q = *find(call, "q", full);
   inputs.k = *find(call, "k", full);
@@ -83,7 +92,7 @@ Scale choose_scale(const AttendCall& call, const AttendArguments& arguments) {
   // What --scale says is overridden, but it still has to make sense.
   if (arguments.scale && *arguments.scale != "ssmax") parse_scale(*arguments.scale, std::nullopt);
   if (scale->rank == 1) return PerHead{*scale};
-  return PerRow{*find(call, "scale", 3)};
+  return PerRow{*find(call, "scale", is_batched(call) ? 0 : 3)};
 }
 
 }  // namespace
@@ -93,8 +102,9 @@ AttendCall read_call(const AttendArguments& arguments) {
   Options& options = call.options;
   const Align align = arguments.align ? parse_align(*arguments.align) : Align();
   options.window = parse_window(arguments.window, arguments.causal, align);
-  options.softcap = arguments.softcap;
-  options.kernel = arguments.kernel;
+  if (arguments.softcap) options.softcap = parse_number("--softcap", *arguments.softcap);
+  if (arguments.kernel) options.kernel = *arguments.kernel;
+  if (arguments.kernel && arguments.kernel->empty()) throw Error("--kernel is given an empty name");
 
   read_tensors(SafetensorsFile::open(arguments.input), call);
   place_tensors(call);

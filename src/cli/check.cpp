@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/embedded.hpp"
 #include "cli/help.hpp"
+#include "cli/paths.hpp"
 #include "io/atomic_file.hpp"
 
 namespace levelhead::cli {
@@ -65,6 +66,9 @@ int run(const CheckArguments& arguments) {
   const Screen screen = detect_screen();
   const CaptureOptions options = capture_options(arguments);
   const bool text = arguments.json != "-";
+  for (const std::string& file : arguments.files)
+    if (file.empty()) throw Error("FILE is given an empty name");
+  if (arguments.json && text) check_json_path("--json", *arguments.json, arguments.files);
   std::string json;
   bool all_level = true;
   for (const auto& open : sources(arguments)) {

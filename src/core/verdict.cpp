@@ -89,7 +89,7 @@ std::vector<std::string_view> flags(const HeadStatistics& head) {
   if (more_than(head.first_key_mass, 0.5)) names.push_back("sink");
   if (more_than(head.adjacent_mass, 0.5)) names.push_back("local");
   if (head.nan_rows > 0) names.push_back("nan");
-  if (head.empty_rows > 0) names.push_back("empty");
+  if (head.empty_rows > 0 || head.rows == 0) names.push_back("empty");
   return names;
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -46,6 +47,25 @@ void expect_one_line(const Finished& result, int status) {
 
 Tensor ones(Sizes sizes, DType type = DType::f32) { return Tensor(type, std::move(sizes)).fill(1); }
 
+// The input would be lost; by whatever name, links included.
+TEST(AttendRefuses, AnOutputThatIsTheInput) {
+  Folder folder;
+  attend({}, {}, folder);
+  std::filesystem::create_symlink(folder.file("in"), folder.file("link"));
+  std::filesystem::create_hard_link(folder.file("in"), folder.file("hard"));
+  for (const char* name : {"in", "link", "hard"}) {
+    const Finished result = run({"attend", "--input", folder.file("in"), "--output", folder.file(name)});
+    expect_one_line(result, 2);
+    EXPECT_THAT(result.err, HasSubstr("is the input"));
+  }
+  EXPECT_EQ(run({"attend", "--input", folder.file("in"), "--output", folder.file("out")}).status, 0);
+}
+
+TEST(AttendRefuses, RanksThatDiffer) {
+  Folder folder;
+  expect_one_line(attend({{"q", ones({2, 4, 4})}}, {}, folder), 2);
+}
+
 TEST(AttendRefuses, WrongUseWithASentenceAndStatusTwo) {
   const std::vector<Refused> all{
       {{{"values", ones({1})}}, {}, "'values'"},
@@ -67,6 +87,11 @@ TEST(AttendRefuses, WrongUseWithASentenceAndStatusTwo) {
       {{}, {"--scale", "inv-dim:"}, "inv-dim:BASE"},
       {{}, {"--scale", "yarn"}, "yarn:FACTOR"},
       {{}, {"--scale", "yarn:2,"}, "yarn:FACTOR"},
+      {{{"scale", ones({2, 4})}}, {}, "scale"},
+      {{}, {"--softcap", ""}, "--softcap is ''"},
+      {{}, {"--softcap", "0x10"}, "--softcap is '0x10'"},
+      {{}, {"--softcap", "1e-400"}, "--softcap is '1e-400'"},
+      {{}, {"--kernel", ""}, "--kernel is given an empty name"},
       {{}, {"--window", "3"}, "LEFT,RIGHT"},
       {{}, {"--window", "-1,2"}, "'-1,2'"},
       {{}, {"--window", "1,2,3"}, "'1,2,3'"},

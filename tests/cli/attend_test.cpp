@@ -269,15 +269,6 @@ TEST(Attend, TextNamesTheKernelsThatRan) {
   EXPECT_THAT(result.lines()[1], HasSubstr("backward: reference (asked for by name"));
 }
 
-TEST(Attend, OutputMayBeTheInput) {
-  const Case c = Case::random(DType::f32, {1, 1, 1, 3, 3, 4, 3}, 21);
-  const Folder folder;
-  write(folder.file("x"), tensors_of(c));
-  EXPECT_EQ(run({"attend", "--input", folder.file("x"), "--output", folder.file("x")}).status, 0);
-  EXPECT_EQ(names(read(folder.file("x"))), (std::set<std::string>{"o", "lse"}));
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"x"});
-}
-
 TEST(Attend, OutputMayBeStandardOutput) {
   const Case c = Case::random(DType::f32, {1, 1, 1, 3, 3, 4, 3}, 22);
   const Folder folder;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -181,6 +182,23 @@ TEST(Check, HeadsAndRows) {
   EXPECT_THAT(rows.out, HasSubstr("layer 12, head 2"));
   EXPECT_THAT(rows.out, ::testing::ContainsRegex("  127  [^\n]* 128  "));
   EXPECT_THAT(rows.out, ::testing::ContainsRegex("\n    7   Michael +8 "));
+}
+
+// In `attend` and `kernels` --json takes no value, so a capture is soon given where the JSON belongs.
+TEST(Check, JsonNeverReplacesACapture) {
+  const Folder folder;
+  const std::string capture = folder.file("capture");
+  std::filesystem::copy_file(std::string(LEVELHEAD_SOURCE_DIR) + "/data/minilm-l6-qkv.safetensors", capture);
+  const auto size = std::filesystem::file_size(capture);
+  for (const Arguments& arguments :
+       {Arguments{"check", "--json", capture}, Arguments{"check", capture, "--json", capture}}) {
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(std::filesystem::file_size(capture), size);
+  }
+  EXPECT_EQ(run({"check", capture, "--json", folder.file("json")}).status, 0);
+  EXPECT_EQ(run({"check", capture, "--json", folder.file("json")}).status, 0) << "JSON may be replaced by JSON";
 }
 
 TEST(Check, WrongUseIsStatusTwo) {

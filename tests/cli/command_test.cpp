@@ -41,6 +41,10 @@ TEST(Command, WrongUse) {
   }
 }
 
+TEST(Command, AnUnknownCommandIsNamed) {
+  EXPECT_EQ(run({"chekc", "--json"}).err, "levelhead: there is no command 'chekc' (see levelhead --help)\n");
+}
+
 TEST(Command, KernelsAsJson) {
   const Finished result = run({"kernels", "--json"});
   EXPECT_EQ(result.status, 0);
