@@ -3,6 +3,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/check_output.hpp"
+#include "cli/check_words.hpp"
 #include "cli/command.hpp"
 #include "cli/embedded.hpp"
 #include "cli/help.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 struct CheckArguments {
   std::vector<std::string> files;
-  std::optional<std::string> json, scale, align;
+  std::optional<std::string> json, report, scale, align;
   bool causal_given = false, causal = false;
   Selection selection;
   bool heads = false, strict = false;
@@ -62,6 +63,16 @@ std::string to_text(const Screen& screen, const CheckArguments& arguments, const
   return text + "\n" + verdict_text(screen, capture, judged) + "\n";
 }
 
+/// The page's file, opened before anything is measured: a long run should not end in one that can't be written.
+std::unique_ptr<AtomicFile> open_report(const CheckArguments& arguments) {
+  if (!arguments.report) return nullptr;
+  if (*arguments.report == "-") throw Error("--report writes a file for a browser: give it a name");
+  if (arguments.report == arguments.json)
+    throw Error("--json and --report are both " + escaped(*arguments.report) + ": name two files");
+  check_page_path("--report", *arguments.report, arguments.files);
+  return std::make_unique<AtomicFile>(*arguments.report);
+}
+
 int run(const CheckArguments& arguments) {
   const Screen screen = detect_screen();
   const CaptureOptions options = capture_options(arguments);
@@ -69,6 +80,8 @@ int run(const CheckArguments& arguments) {
   for (const std::string& file : arguments.files)
     if (file.empty()) throw Error("FILE is given an empty name");
   if (arguments.json && text) check_json_path("--json", *arguments.json, arguments.files);
+  const std::unique_ptr<AtomicFile> page = open_report(arguments);
+  std::vector<report::CheckedCapture> reports;
   std::string json;
   bool all_level = true;
   for (const auto& open : sources(arguments)) {
@@ -77,9 +90,15 @@ int run(const CheckArguments& arguments) {
     const Judged judged = measure(capture, arguments.selection, arguments.threads);
     all_level = all_level && judged.verdict.name == Verdict::Name::level;
     if (text) write_stdout(to_text(screen, arguments, capture, judged));
-    if (arguments.json) json += json_line(capture, judged);
+    if (arguments.json) json += to_line(check_json(capture, judged));
+    if (page) reports.push_back(check_report(capture, judged, arguments.selection, arguments.threads));
   }
   if (text) write_stdout(notes_text(screen));
+  if (page) {
+    page->write(report::check_page(reports, limits_text()));
+    page->commit();
+    if (text) write_stdout("Page:   " + escaped(*arguments.report, 400) + " (open it in a browser)\n");
+  }
   if (arguments.json && text) write_text_file(*arguments.json, json);
   if (!text) write_stdout(json);
   return arguments.strict && !all_level ? not_level : done;
@@ -109,6 +128,8 @@ Command add_check(CLI::App& app) {
       ->type_name("RULE");
   check->add_option("--json", a.json, "write one JSON object a line for each capture; - replaces the text")
       ->type_name("FILE");
+  check->add_option("--report", a.report, "write a page with pictures that any browser opens; it loads nothing")
+      ->type_name("FILE.html");
   check->add_flag("--strict", a.strict, "status 3 unless every verdict is level");
   check->add_option("--threads", a.threads, "how many may take part; one per core if not given")
       ->check(thread_count())

@@ -17,7 +17,7 @@ Json verdict_json(const Verdict& verdict) {
 
 }  // namespace
 
-std::string json_line(const Capture& capture, const Judged& judged) {
+Json check_json(const Capture& capture, const Judged& judged) {
   Json json{{"file", capture.file.name()}};
   json["model"] = capture.model ? Json(*capture.model) : Json(nullptr);
   json["scale"] = capture.scale;
@@ -31,7 +31,7 @@ std::string json_line(const Capture& capture, const Judged& judged) {
     for (const MeasuredHead& head : layer.heads) heads.push_back(to_json(head.number, head.statistics));
     json["layers"].push_back({{"layer", layer.number}, {"heads", std::move(heads)}});
   }
-  return to_line(json);
+  return json;
 }
 
 }  // namespace levelhead::cli

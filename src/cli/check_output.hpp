@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "cli/json.hpp"
 #include "cli/measure.hpp"
 #include "cli/terminal.hpp"
+#include "report/check_page.hpp"
 
 namespace levelhead::cli {
 
@@ -26,7 +28,11 @@ std::string verdict_text(const Screen& screen, const Capture& capture, const Jud
 /// What the columns and flags mean, and what H75 can't tell: printed once, under the verdicts.
 std::string notes_text(const Screen& screen);
 
-/// One JSON object on one line.
-std::string json_line(const Capture& capture, const Judged& judged);
+/// The object of --json.
+Json check_json(const Capture& capture, const Judged& judged);
+
+/// What the page of --report shows of a capture; measures it again at other scales.
+report::CheckedCapture check_report(const Capture& capture, const Judged& judged, const Selection& selection,
+                                    int threads);
 
 }  // namespace levelhead::cli

@@ -16,6 +16,15 @@ bool same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) && fs::is_regular_file(a, error);
 }
 
+// A file that is replaced must be of the kind that replaces it, by its first character, or empty.
+void check_replaced(const std::string& option, const std::string& output, char start, const char* holds) {
+  std::error_code error;
+  if (!fs::is_regular_file(output, error)) return;
+  const int first = std::ifstream(output, std::ios::binary).peek();
+  if (first != std::ifstream::traits_type::eof() && first != start)
+    throw Error(option + " " + escaped(output) + " exists and holds " + holds + ": name another file, or remove it");
+}
+
 }  // namespace
 
 void check_output_path(const std::string& option, const std::string& output, std::span<const std::string> inputs) {
@@ -32,11 +41,12 @@ void check_output_path(const std::string& option, const std::string& output, std
 
 void check_json_path(const std::string& option, const std::string& output, std::span<const std::string> inputs) {
   check_output_path(option, output, inputs);
-  std::error_code error;
-  if (!fs::is_regular_file(output, error)) return;
-  const int first = std::ifstream(output, std::ios::binary).peek();
-  if (first != std::ifstream::traits_type::eof() && first != '{')
-    throw Error(option + " " + escaped(output) + " exists and holds no JSON: name another file, or remove it");
+  check_replaced(option, output, '{', "no JSON");
+}
+
+void check_page_path(const std::string& option, const std::string& output, std::span<const std::string> inputs) {
+  check_output_path(option, output, inputs);
+  check_replaced(option, output, '<', "no page");
 }
 
 }  // namespace levelhead::cli

@@ -14,4 +14,7 @@ void check_output_path(const std::string& option, const std::string& output, std
 /// name of the JSON belongs would be lost.
 void check_json_path(const std::string& option, const std::string& output, std::span<const std::string> inputs);
 
+/// The same for a page.
+void check_page_path(const std::string& option, const std::string& output, std::span<const std::string> inputs);
+
 }  // namespace levelhead::cli

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const {kinds, themed, el, words, short, colour, ramp, table} = levelhead;
+  const {kinds, themed, el, words, plain, short, colour, ramp, table} = levelhead;
   const rgb = (t) => "rgb(" + ramp(t).join(",") + ")";
 
   // Lines and bands across a chart, with their labels. Chart.js has none of its own.
@@ -85,7 +85,7 @@
       ctx.fillText(mark.label, right ? from + 6 : from - 6, area.top + 14);
     } else {
       ctx.textAlign = "right";
-      ctx.fillText(mark.label, area.right - 6, mark.to === undefined ? from - 5 : (from + to) / 2 + 4);
+      ctx.fillText(mark.label, area.right - 6, mark.to !== undefined ? (from + to) / 2 + 4 : mark.below ? from + 15 : from - 5);
     }
     ctx.restore();
   }
@@ -126,10 +126,18 @@
     };
   }
 
+  /// Points keep their own x for all that is said of them; only where they are drawn is moved aside.
+  function drawn(point, axis) {
+    if (!point.aside) return point;
+    const moved = axis.log ? point.x * (axis.max / axis.min) ** point.aside : point.x + (axis.max - axis.min) * point.aside;
+    return {...point, x: moved, own_x: point.x};
+  }
+
   function points_config(block) {
     return {
       type: "scatter",
-      data: {datasets: block.series.map((series, i) => ({label: series.name, data: series.points, ...look(series, i)}))},
+      data: {datasets: block.series.map((series, i) => ({
+        label: series.name, data: series.points.map((point) => drawn(point, block.x)), ...look(series, i)}))},
       options: {scales: {x: scale(block.x), y: scale(block.y)}},
     };
   }
@@ -149,7 +157,14 @@
   function tooltip_label(context) {
     const {raw, dataset} = context;
     if (typeof raw === "number") return dataset.label + ": " + short(raw);
-    return (raw.label || dataset.label) + ": " + short(raw.x) + ", " + short(raw.y);
+    return (raw.label || dataset.label) + ": " + short(raw.own_x === undefined ? raw.x : raw.own_x) + ", " + short(raw.y);
+  }
+
+  function legend_labels(block) {
+    const styles = block.series.map(({style}) => (style === "points" ? "circle" : style ? "line" : "rect"));
+    const named = (chart) => Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label) => ({
+      ...label, pointStyle: styles[label.datasetIndex]}));
+    return {color: colour("ink"), usePointStyle: true, boxHeight: 8, generateLabels: named};
   }
 
   function shared(config, block) {
@@ -158,7 +173,7 @@
       interaction: {mode: "nearest", intersect: true},
       plugins: {
         marks: {marks: block.marks},
-        legend: {display: block.series.length > 1, labels: {color: colour("ink"), boxWidth: 18, boxHeight: 2}},
+        legend: {display: block.series.length > 1, labels: legend_labels(block)},
         tooltip: {callbacks: {title: () => "", label: tooltip_label}},
       },
     });
@@ -175,7 +190,7 @@
   }
 
   function chart_block(block, panel) {
-    const canvas = el("canvas", {role: "img", "aria-label": block.says.replace(/[`[\]]|\(\w+\)/g, "")});
+    const canvas = el("canvas", {role: "img", "aria-label": plain(block.says)});
     const [columns, rows] = numbers_of(block);
     const config = block.kind === "bars" ? bars_config : points_config;
     panel.shown(() => {

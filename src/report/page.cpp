@@ -23,6 +23,7 @@ Json json(const Point& point) {
   if (!point.label.empty()) json["label"] = point.label;
   if (point.shade) json["shade"] = number(*point.shade);
   if (point.error) json["error"] = number(*point.error);
+  if (point.aside != 0) json["aside"] = number(point.aside);
   return json;
 }
 
@@ -39,6 +40,7 @@ Json json(const std::vector<Mark>& marks) {
   for (const Mark& mark : marks) {
     Json json{{"axis", mark.axis == Mark::Across::x ? "x" : "y"}, {"at", mark.at}, {"label", mark.label}};
     if (mark.to) json["to"] = *mark.to;
+    if (mark.below) json["below"] = true;
     all.push_back(std::move(json));
   }
   return all;

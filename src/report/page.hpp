@@ -27,6 +27,7 @@ struct Point {
   std::string label{};            ///< said on hover, and in the table under the chart
   std::optional<double> shade{};  ///< 0 to 1: its colour on the page's ramp, in place of its series' own
   std::optional<double> error{};  ///< of y: a bar from y - error to y + error
+  double aside = 0;               ///< drawn this share of the x axis beside x, so that points do not hide each other
 };
 
 struct Series {
@@ -43,6 +44,7 @@ struct Mark {
   double at = 0;
   std::optional<double> to{};
   std::string label{};
+  bool below = false;  ///< the label of a line across y stands under it
 };
 
 struct Chart {

@@ -50,6 +50,9 @@ const levelhead = (() => {
     return parts;
   }
 
+  /// Words without their marks.
+  function plain(text) { return text.replace(/`([^`]+)`|\[([^\]]+)\]\(\w+\)/g, "$1$2"); }
+
   function start_tips() {
     const tip = el("div", {id: "tip", role: "tooltip", hidden: ""});
     document.body.append(tip);
@@ -231,5 +234,5 @@ const levelhead = (() => {
   }
   kinds.table = (block) => table(block.title, block.columns, () => block.rows, block.folded);
 
-  return {page, kinds, themed, el, words, term, short, setting, colour, ramp, ink_on, table};
+  return {page, kinds, themed, el, words, plain, term, short, setting, colour, ramp, ink_on, table};
 })();
