@@ -16,8 +16,8 @@ build: ## build the command: build/release/bin/levelhead
 	@scripts/setup.sh build
 	@scripts/build.sh release levelhead_cli
 
-demo: build ## judge the two captures of trained models that the command carries
-	build/release/bin/levelhead check
+demo: build ## judge the two captures of trained models that the command carries, in text and as build/demo.html
+	build/release/bin/levelhead check --report build/demo.html
 
 test: setup ## check the format, then run all tests: release, and with address and undefined-behaviour sanitizers
 	scripts/format.sh --check

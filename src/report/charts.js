@@ -78,14 +78,21 @@
     ctx.save();
     ctx.fillStyle = colour("ink-soft");
     ctx.font = "12px " + Chart.defaults.font.family;
+    ctx.strokeStyle = colour("card");
+    ctx.lineWidth = 3;
     const width = ctx.measureText(mark.label).width;
+    const write = (x, y) => {
+      ctx.strokeText(mark.label, x, y);  // a rim, so that lines under it leave it legible
+      ctx.fillText(mark.label, x, y);
+    };
     if (mark.axis === "x") {
       const right = from + 6 + width < area.right;
       ctx.textAlign = right ? "left" : "right";
-      ctx.fillText(mark.label, right ? from + 6 : from - 6, area.top + 14);
+      // Where it is narrow, labels of lines across y fill the top.
+      write(right ? from + 6 : from - 6, area.width < 420 ? area.bottom - 8 : area.top + 14);
     } else {
       ctx.textAlign = "right";
-      ctx.fillText(mark.label, area.right - 6, mark.to !== undefined ? (from + to) / 2 + 4 : mark.below ? from + 15 : from - 5);
+      write(area.right - 6, mark.to !== undefined ? (from + to) / 2 + 4 : mark.below ? from + 15 : from - 5);
     }
     ctx.restore();
   }

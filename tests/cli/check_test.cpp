@@ -211,7 +211,7 @@ TEST(Check, WrongUseIsStatusTwo) {
                                                            {{"--head", "12"}, "no head 12, only 0 to 11"},
                                                            {{"--align", "up"}, "'up'"},
                                                            {{"--threads", "0"}, "--threads"},
-                                                           {{"--report", "x.html"}, "--report"},
+                                                           {{"--report", "-"}, "--report"},
                                                            {{"--fresh"}, "--fresh"},
                                                            {{"--compare", "a"}, "--compare"}};
   for (const auto& [options, sentence] : all) {
