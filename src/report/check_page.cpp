@@ -160,8 +160,11 @@ Section map_section(std::size_t number) {
 
 Series freezing_line(double largest_n) {
   Series line{.name = "freezing line, sqrt(2 ln n)", .style = Series::Style::dashed};
-  for (double n = 2; n < largest_n * 1.001; n *= std::sqrt(2.0))
+  const int last = static_cast<int>(std::lround(2 * std::log2(largest_n)));
+  for (int half_octaves = 2; half_octaves <= last; ++half_octaves) {
+    const double n = std::exp2(half_octaves / 2.0);
     line.points.push_back({n, std::sqrt(2 * std::log(n)), fmt::format("{:.0f} keys", n)});
+  }
   return line;
 }
 
@@ -198,9 +201,11 @@ Section plane_section(const CheckedCapture& capture) {
       .says = fmt::format("{} of {} above the [freezing line](freezing_line), where softmax of Gaussian logits would "
                           "give its weight to few keys however many there are; real heads can be healthy there.",
                           above, counted(heads.points.size(), "head lies", "heads lie"))};
-  const double right = std::pow(2, std::ceil(std::log2(std::max(16.0, largest_n))) + 2);
+  const int octaves = static_cast<int>(std::ceil(std::log2(std::max(16.0, largest_n)))) + 2;
+  const double right = std::exp2(octaves);
   chart.x = {.title = "number of keys n", .min = 2, .max = right, .log = true};
-  for (double n = 2; n <= right; n *= 4) chart.x.ticks.emplace_back(n, fmt::format("{:.0f}", n));
+  for (int octave = 1; octave <= octaves; octave += 2)
+    chart.x.ticks.emplace_back(std::exp2(octave), fmt::format("{:.0f}", std::exp2(octave)));
   chart.y = {.title = "spread of the logits in a row", .min = 0, .max = std::ceil(largest_spread * 1.05)};
   if (!heads.points.empty())
     chart.marks = {{.axis = Mark::Across::x, .at = largest_n, .label = fmt::format("n = {:.0f}", largest_n)}};
