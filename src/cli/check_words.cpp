@@ -82,8 +82,9 @@ std::string h75_text(const Judged& judged) {
   if (!verdict.h75) return "H75 can't be given: no head has a row with two keys.";
   std::int64_t heads = 0;
   for (const MeasuredLayer& layer : judged.layers)
-    heads += std::count_if(layer.heads.begin(), layer.heads.end(),
-                           [](const MeasuredHead& head) { return !std::isnan(head.statistics.entropy_ratio.value_or(std::nan(""))); });
+    heads += std::count_if(layer.heads.begin(), layer.heads.end(), [](const MeasuredHead& head) {
+      return !std::isnan(head.statistics.entropy_ratio.value_or(std::nan("")));
+    });
   return fmt::format(
       "H75, the 75th percentile of the entropy ratios of {}, is {:.3f}: {} {:.2f} (too sharp below it), "
       "{} {:.2f} (too flat above it).",
