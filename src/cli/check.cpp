@@ -63,14 +63,11 @@ std::string to_text(const Screen& screen, const CheckArguments& arguments, const
   return text + "\n" + verdict_text(screen, capture, judged) + "\n";
 }
 
-/// The page's file, opened before anything is measured: a long run should not end in one that can't be written.
-std::unique_ptr<AtomicFile> open_report(const CheckArguments& arguments) {
-  if (!arguments.report) return nullptr;
+void check_report_path(const CheckArguments& arguments) {
   if (*arguments.report == "-") throw Error("--report writes a file for a browser: give it a name");
   if (arguments.report == arguments.json)
     throw Error("--json and --report are both " + escaped(*arguments.report) + ": name two files");
   check_page_path("--report", *arguments.report, arguments.files);
-  return std::make_unique<AtomicFile>(*arguments.report);
 }
 
 int run(const CheckArguments& arguments) {
@@ -80,7 +77,7 @@ int run(const CheckArguments& arguments) {
   for (const std::string& file : arguments.files)
     if (file.empty()) throw Error("FILE is given an empty name");
   if (arguments.json && text) check_json_path("--json", *arguments.json, arguments.files);
-  const std::unique_ptr<AtomicFile> page = open_report(arguments);
+  if (arguments.report) check_report_path(arguments);
   std::vector<report::CheckedCapture> reports;
   std::string json;
   bool all_level = true;
@@ -91,12 +88,11 @@ int run(const CheckArguments& arguments) {
     all_level = all_level && judged.verdict.name == Verdict::Name::level;
     if (text) write_stdout(to_text(screen, arguments, capture, judged));
     if (arguments.json) json += to_line(check_json(capture, judged));
-    if (page) reports.push_back(check_report(capture, judged, arguments.selection, arguments.threads));
+    if (arguments.report) reports.push_back(check_report(capture, judged, arguments.selection, arguments.threads));
   }
   if (text) write_stdout(notes_text(screen));
-  if (page) {
-    page->write(report::check_page(reports, limits_text()));
-    page->commit();
+  if (arguments.report) {
+    write_text_file(*arguments.report, report::check_page(reports, limits_text()));
     if (text) write_stdout("Page:   " + escaped(*arguments.report, 400) + " (open it in a browser)\n");
   }
   if (arguments.json && text) write_text_file(*arguments.json, json);

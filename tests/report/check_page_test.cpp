@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -116,10 +117,29 @@ TEST(CheckPage, BrokenEmptyAndTinyCaptures) {
 }
 
 TEST(CheckPage, NeedsAPlaceToBeWrittenTo) {
-  EXPECT_EQ(run({"check", "--report", "-"}).status, 2);
+  for (const Arguments& arguments : {Arguments{"--report", "-"}, Arguments{"--report", ""},
+                                     Arguments{"--report", "/tmp/same", "--json", "/tmp/same"}}) {
+    Arguments all{"check"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Finished result = run(all);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.out, "") << "nothing is measured first";
+  }
   const Finished result = run({"check", "--report", "/no/such/folder/page.html"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.out, "") << "nothing is measured first";
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(CheckPage, ReplacesNothingButAPage) {
+  const Folder folder;
+  const std::string capture = folder.file("capture");
+  write_broken(capture);
+  const auto size = std::filesystem::file_size(capture);
+  EXPECT_EQ(run({"check", "--report", capture}).status, 2);
+  EXPECT_EQ(run({"check", capture, "--report", capture}).status, 2);
+  EXPECT_EQ(std::filesystem::file_size(capture), size);
+  for (int times = 0; times < 2; ++times)
+    EXPECT_EQ(run({"check", capture, "--report", folder.file("p.html")}).status, 0);
 }
 
 }  // namespace
