@@ -93,15 +93,18 @@
 
   /// The keys as running text, coloured by the weight that the chosen query gives them.
   function draw_text(box, head, names, chosen, choose) {
-    box.replaceChildren(...[...Array(head.keys).keys()].map((j) => {
+    // Some tokenizers keep the spaces in their tokens, others leave them out.
+    const spaced = names.keys.some((name) => /^[ \u0120\u2581]/.test(name));
+    const gap = (j) => (spaced || j === 0 || (names.keys[j] || "").startsWith("##") ? "" : " ");
+    box.replaceChildren(...[...Array(head.keys).keys()].flatMap((j) => {
       const own = head.rows === head.keys && j === chosen.i;
       const colours = ramp(head.share(chosen.i, j));
       const word = el("span", {class: own ? "word own" : "word", title: percent(head.weight(chosen.i, j))},
-                      names.keys.length > j ? names.keys[j] : " " + j);
+                      names.keys.length > j ? names.keys[j] : j);
       word.style.background = "rgb(" + colours.join(",") + ")";
       word.style.color = ink_on(colours);
       if (j < head.rows) word.addEventListener("click", () => choose({i: j, j: chosen.j}));
-      return word;
+      return [gap(j), word];
     }));
   }
 
