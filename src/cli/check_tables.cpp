@@ -47,37 +47,50 @@ std::vector<std::int64_t> heads_with(const MeasuredLayer& layer, std::string_vie
   return numbers;
 }
 
-// " 0 2 5", " all", or where that is too long how many: " x7".
-std::string numbers_text(const std::vector<std::int64_t>& numbers, std::size_t heads, std::size_t width) {
-  if (numbers.size() == heads && heads > 1) return " all";
+// "0 2-5", or "all".
+std::string numbers_text(const std::vector<std::int64_t>& numbers, std::size_t heads) {
+  if (numbers.size() == heads && heads > 1) return "all";
   std::string text;
-  for (const std::int64_t number : numbers) text += " " + std::to_string(number);
-  return text.size() <= width ? text : fmt::format(" x{}", numbers.size());
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = ++last) {
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (last - first == 1) last = first;  // two are no range
+    text += fmt::format("{}{}", text.empty() ? "" : " ", numbers[first]);
+    if (last > first) text += fmt::format("-{}", numbers[last]);
+  }
+  return text;
 }
 
-constexpr std::array<std::string_view, 6> all_flags{"nan", "empty", "frozen", "flat", "sink", "local"};
+/// Heads that share a flag: which, and for where that takes too long how many.
+struct Group {
+  std::string_view flag;
+  std::string which, how_many;
 
-// "frozen 2, sink 0 1 8": every group is named, and where `width` is short the later ones only say how many.
-std::string notable(const Screen& screen, const MeasuredLayer& layer, std::size_t width) {
-  struct Group {
-    std::string_view flag;
-    std::vector<std::int64_t> heads;
-  };
+  std::size_t least() const { return flag.size() + 3 + std::min(which.size(), how_many.size()); }
+};
+
+std::vector<Group> groups_of(const MeasuredLayer& layer) {
+  constexpr std::array<std::string_view, 6> all_flags{"nan", "empty", "frozen", "flat", "sink", "local"};
   std::vector<Group> groups;
-  std::size_t reserved = 0;  // what the groups still to come need at least
-  for (const std::string_view flag : all_flags)
-    if (auto heads = heads_with(layer, flag); !heads.empty()) {
-      groups.push_back({flag, std::move(heads)});
-      reserved += flag.size() + std::string_view(", x12").size() + 1;
-    }
+  for (const std::string_view flag : all_flags) {
+    const auto heads = heads_with(layer, flag);
+    if (!heads.empty())
+      groups.push_back({flag, numbers_text(heads, layer.heads.size()), fmt::format("x{}", heads.size())});
+  }
+  return groups;
+}
+
+// "frozen 2, sink 0 1 8", in `width` characters.
+std::string notable(const Screen& screen, const MeasuredLayer& layer, std::size_t width) {
+  const std::vector<Group> groups = groups_of(layer);
+  std::size_t needed = 0;  // with the groups still to come at their shortest
+  for (const Group& group : groups) needed += group.least();
   std::string text;
-  std::size_t used = 0;
   for (const Group& group : groups) {
-    reserved -= group.flag.size() + std::string_view(", x12").size() + 1;
-    const std::size_t taken = used + 2 + group.flag.size() + reserved;
-    const std::string numbers = numbers_text(group.heads, layer.heads.size(), width > taken ? width - taken : 0);
-    text += (text.empty() ? "" : ", ") + paint(screen, colour_of(group.flag), group.flag) + numbers;
-    used += group.flag.size() + numbers.size() + 2;
+    const std::size_t more = group.flag.size() + 3 + group.which.size() - group.least();
+    const bool fits = needed + more <= width + 2;  // the last ", " is not written
+    needed += fits ? more : 0;
+    text += (text.empty() ? "" : ", ") + paint(screen, colour_of(group.flag), group.flag) + " " +
+            (fits || group.which.size() <= group.how_many.size() ? group.which : group.how_many);
   }
   return text;
 }

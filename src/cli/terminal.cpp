@@ -85,7 +85,14 @@ std::string shown(const Screen& screen, std::string_view text, std::size_t max_c
 }
 
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+  std::size_t width = 0;
+  bool escape = false;  // inside \x1b[...m, which takes no room
+  for (const char c : text) {
+    if (c == '\x1b') escape = true;
+    if (!escape && !is_continuation(c)) ++width;
+    if (c == 'm') escape = false;
+  }
+  return width;
 }
 
 std::string padded(std::string text, std::size_t width) {

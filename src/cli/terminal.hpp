@@ -29,7 +29,7 @@ std::string bar(const Screen& screen, double share, std::size_t width);
 /// Names that strangers wrote: escaped, and without UTF-8 where the screen has none.
 std::string shown(const Screen& screen, std::string_view text, std::size_t max_characters = 80);
 
-/// Characters on the screen, UTF-8 counted as one each.
+/// Characters on the screen: UTF-8 is one each, colours none.
 std::size_t width_of(std::string_view text);
 
 /// Text filled with spaces up to `width` characters.

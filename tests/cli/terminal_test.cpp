@@ -33,6 +33,8 @@ TEST(Terminal, Wraps) {
   EXPECT_EQ(wrapped(narrow, "one two thre", "> ", "  "), "> one two\n  thre\n");
   EXPECT_EQ(wrapped(narrow, "unbreakable-and-long x", "", ""), "unbreakable-and-long\nx\n");
   EXPECT_EQ(wrapped(narrow, "", "a", ""), "a\n");
+  EXPECT_EQ(wrapped(narrow, paint(colour, Colour::red, "one") + " two three", "", ""),
+            "\x1b[31mone\x1b[0m two\nthree\n");
 }
 
 TEST(Terminal, ShowsNamesSafely) {
