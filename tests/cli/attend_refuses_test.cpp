@@ -142,9 +142,11 @@ TEST(AttendRefuses, MissingOptions) {
 
 TEST(AttendRefuses, NamesOfAFileStayOnOneLine) {
   const Folder folder;
-  const Finished result = attend({{"a\n\x1b[31mb", ones({1})}}, {}, folder);
-  expect_one_line(result, 2);
-  EXPECT_THAT(result.err, Not(HasSubstr("\x1b")));
+  for (const Finished& result :
+       {attend({{"a\n\x1b[31mb", ones({1})}}, {}, folder), attend({}, {"--kernel", "a\n\x1b[31mb"}, folder)}) {
+    expect_one_line(result, 2);
+    EXPECT_THAT(result.err, Not(HasSubstr("\x1b")));
+  }
 }
 
 TEST(AttendFails, WithStatusOneWhenAFileIsTheMatter) {

@@ -211,6 +211,16 @@ TEST(Capture, FewHeadsOrFewKeysAreUndecided) {
   EXPECT_EQ(check_json(few).at("verdict").at("name"), "undecided");
 }
 
+// Enough heads and keys, so that only the selection stands in the way.
+TEST(Capture, PartsAreUndecidedHoweverLarge) {
+  for (const Arguments& part : {Arguments{"--layer", "0"}, Arguments{"--head", "0"}}) {
+    const Json verdict = check_json(part[0] == "--layer" ? File(2, 18) : File(18, 2), part).at("verdict");
+    EXPECT_EQ(verdict.at("name"), "undecided");
+    EXPECT_THAT(verdict.at("reason").get<std::string>(), HasSubstr("asked for"));
+  }
+  EXPECT_EQ(check_json(File(1, 18), {"--layer", "0"}).at("verdict").at("name"), "level");  // which is all of it
+}
+
 TEST(Capture, NoTokens) {
   File file(1, 2);
   for (FileTensor& tensor : file.tensors) tensor.tensor = Tensor(DType::f32, {2, 0, 16});

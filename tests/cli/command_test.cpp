@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "cli/driver.hpp"
 #include "levelhead/version.hpp"
 
@@ -43,6 +45,12 @@ TEST(Command, WrongUse) {
 
 TEST(Command, AnUnknownCommandIsNamed) {
   EXPECT_EQ(run({"chekc", "--json"}).err, "levelhead: there is no command 'chekc' (see levelhead --help)\n");
+}
+
+TEST(Command, EndsSilentlyWithoutReader) {
+  const Finished result = run_without_reader({"check"});
+  EXPECT_EQ(result.status, 128 + SIGPIPE);
+  EXPECT_EQ(result.err, "");
 }
 
 TEST(Command, KernelsAsJson) {

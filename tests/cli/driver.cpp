@@ -95,6 +95,20 @@ Finished run(const Arguments& arguments, const Environment& environment, const s
   return result;
 }
 
+Finished run_without_reader(const Arguments& arguments) {
+  const Folder folder;
+  std::string command = std::string("'") + LEVELHEAD_COMMAND + "'";
+  for (const std::string& argument : arguments) command += " '" + argument + "'";
+  // The reader is gone before the command starts to write.
+  const std::string script =
+      "{ sleep 0.2; " + command + " 2>'" + folder.file("err") + "'; echo $? >'" + folder.file("status") + "'; } | true";
+  Finished result;
+  if (std::system(script.c_str()) != 0) return result;
+  result.status = std::stoi(content(folder.file("status")));
+  result.err = content(folder.file("err"));
+  return result;
+}
+
 pid_t start(const Arguments& arguments) { return spawn(arguments, {}, "/dev/null", "/dev/null"); }
 
 int wait_for(pid_t process) {
