@@ -76,7 +76,7 @@ std::string notes_text(const Screen& screen) {
       "Means over rows, of layers over heads too. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread of "
       "the logits within a row; at 1, half a bar, Gaussian logits freeze. Heads: flat, entropy ratio over 0.9; frozen, "
       "most rows give one key over 0.99; sink, over half goes to the first key; local, over half goes to the own and "
-      "the previous key.";
+      "the previous key; nan and empty, it has such rows.";
   return wrapped(screen, columns, "Read:   ", "        ") + wrapped(screen, limits_text(), "Limits: ", "        ");
 }
 
