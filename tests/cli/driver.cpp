@@ -134,7 +134,7 @@ std::map<std::string, Tensor> read(const std::string& path) {
   for (const TensorEntry& entry : file.tensors()) {
     const levelhead::Tensor from = file.read(entry);
     Tensor to(entry.dtype, {entry.shape.begin(), entry.shape.end()});
-    std::memcpy(to.mutable_view().data, from.bytes().data(), from.bytes().size());
+    if (to.elements() > 0) std::memcpy(to.mutable_view().data, from.bytes().data(), from.bytes().size());
     tensors.emplace(entry.name, std::move(to));
   }
   return tensors;
