@@ -1,0 +1,98 @@
+// Selection is a pure function, so it is asked about processors that are not here.
+#include "core/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <hwy/targets.h>
+
+#include "core/call.hpp"
+
+namespace levelhead::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Problem of_type(DType type) {
+  Problem p;
+  p.dtype = type;
+  return p;
+}
+
+Cpu with_targets(std::int64_t targets) {
+  Cpu cpu;
+  cpu.highway_targets = targets;
+  return cpu;
+}
+
+#if defined(__x86_64__)
+
+TEST(Plan, TheBestTargetOfTheCpu) {
+  const std::int64_t avx2 = HWY_SSE4 | HWY_AVX2;
+  for (const auto& [targets, label] :
+       {std::pair{std::int64_t{HWY_SSE4}, "sse4"}, {avx2, "avx2"}, {avx2 | HWY_AVX3, "avx3"}}) {
+    const Plan plan = make_plan(of_type(DType::f32), Pass::forward, with_targets(targets), "");
+    EXPECT_EQ(plan.kernel->name, "portable");
+    EXPECT_THAT(plan.reason, HasSubstr(label));
+  }
+}
+
+TEST(Plan, ForcingWhatTheCpuLacksIsAnErrorAndNeverAFallback) {
+  const auto forced = [](std::string_view name) {
+    return sentence([&] { make_plan(of_type(DType::f32), Pass::forward, with_targets(HWY_SSE4), name); });
+  };
+  EXPECT_EQ(forced("portable-sse4"), "");
+  EXPECT_EQ(forced("portable-avx2"), "kernel 'portable-avx2' can't run on this CPU: this CPU lacks AVX2, FMA and F16C");
+}
+
+#endif
+
+TEST(Plan, WithoutAnyTargetTheReferenceRuns) {
+  const Plan plan = make_plan(of_type(DType::f32), Pass::forward, with_targets(0), "");
+  EXPECT_EQ(plan.kernel->name, "reference");
+  EXPECT_EQ(plan.reason, "only the reference takes f32 inputs");
+}
+
+TEST(Plan, F64AndBackwardGoToTheReferenceAndSaySo) {
+  const Cpu cpu = detect_cpu();
+  const Plan wide = make_plan(of_type(DType::f64), Pass::forward, cpu, "");
+  EXPECT_EQ(wide.kernel->name, "reference");
+  EXPECT_EQ(wide.reason, "only the reference takes f64 inputs");
+  const Plan backward = make_plan(of_type(DType::bf16), Pass::backward, cpu, "");
+  EXPECT_EQ(backward.kernel->name, "reference");
+  EXPECT_EQ(backward.reason, "only the reference takes backward of bf16 inputs");
+}
+
+TEST(Plan, AForcedKernelWithoutBackwardHandsOverAndSaysSo) {
+  const std::string_view first = kernel_table().front().name;
+  if (!kernel_table().front().support(detect_cpu()).available) GTEST_SKIP() << first << " can't run here";
+  const Plan plan = make_plan(of_type(DType::f32), Pass::backward, detect_cpu(), first);
+  EXPECT_EQ(plan.kernel->name, "reference");
+  EXPECT_THAT(plan.reason, HasSubstr("has no backward"));
+}
+
+TEST(Plan, UnknownNamesAndTypesAreErrors) {
+  const auto forced = [](DType type, std::string_view name) {
+    return sentence([&] { make_plan(of_type(type), Pass::forward, detect_cpu(), name); });
+  };
+  const std::string unknown = forced(DType::f32, "fastest");
+  EXPECT_THAT(unknown, HasSubstr("there is no kernel 'fastest'; the kernels are: "));
+  for (const Kernel& kernel : kernel_table()) EXPECT_THAT(unknown, HasSubstr(std::string(kernel.name)));
+  if (!kernel_table().front().support(detect_cpu()).available) GTEST_SKIP() << "no fast kernel can run here";
+  EXPECT_EQ(forced(DType::f64, "portable"),
+            "kernel 'portable' does not take f64 inputs; the reference takes every type");
+}
+
+TEST(Plan, EveryKernelOfTheTableSaysWhatItNeeds) {
+  for (const KernelInfo& kernel : kernels()) {
+    EXPECT_FALSE(kernel.why.empty()) << kernel.name;
+    EXPECT_FALSE(kernel.types.empty()) << kernel.name;
+  }
+  EXPECT_EQ(kernels().back().name, "reference");
+  EXPECT_TRUE(kernels().back().available);
+}
+
+TEST(ContextErrors, ANegativeNumberOfThreads) {
+  EXPECT_EQ(sentence([] { Context context(-2); }), "a context can't have -2 threads; 0 means one per core");
+}
+
+}  // namespace
+}  // namespace levelhead::test
