@@ -124,7 +124,9 @@ Command add_check(CLI::App& app) {
       ->type_name("RULE");
   check->add_option("--json", a.json, "write one JSON object a line for each capture; - replaces the text")
       ->type_name("FILE");
-  check->add_option("--report", a.report, "write a page with pictures that any browser opens; it loads nothing")
+  check
+      ->add_option("--report", a.report,
+                   "write a page with pictures that any browser opens and that loads nothing; measures 17 times more")
       ->type_name("FILE.html");
   check->add_flag("--strict", a.strict, "status 3 unless every verdict is level");
   check->add_option("--threads", a.threads, "how many may take part; one per core if not given")
