@@ -50,7 +50,7 @@ struct RowState {
 /// unless one side is empty.
 RowState merge(const RowState& a, const RowState& b) noexcept;
 
-/// The statistics of spec section 5 for one row. Those above `level` were not measured: read them through
+/// The statistics of one row (docs/numbers.md). Those above `level` were not measured: read them through
 /// for_each_statistic, which leaves them out.
 struct RowStatistics {
   std::int64_t count = 0;
@@ -67,7 +67,7 @@ double log_sum_exp(const RowState& state, std::optional<double> sink) noexcept;
 /// Finishes a row. sink: the row's sink logit, if it has one.
 RowStatistics row_statistics(const RowState& state, std::optional<double> sink) noexcept;
 
-/// Calls f(name, value) for each statistic the level measured, in the order of spec section 5. value is an
+/// Calls f(name, value) for each statistic the level measured, in the order of its fields. value is an
 /// std::int64_t (count), a double or a bool (saturated).
 template <class F>
 void for_each_statistic(const RowStatistics& row, F&& f) {

@@ -44,7 +44,7 @@ struct Segment {
   std::int64_t b = 0;
   std::int64_t q_begin = 0, q_end = 0;  // absolute rows
   std::int64_t k_begin = 0, k_end = 0;  // absolute keys
-  std::int64_t offset = 0;              // of section 2, between positions counted inside the segment
+  std::int64_t offset = 0;              // of the alignment, between positions counted inside the segment
 };
 
 /// left and right are clamped to this, so that position arithmetic cannot overflow.
@@ -67,7 +67,7 @@ struct Problem {
 
   std::optional<Named> scale_tensor;  // what the policy reads: its values, s or gain
 
-  /// One number per query row, already rounded to f32 (not for f64 inputs): section 3.
+  /// One number per query row, already rounded to f32 (not for f64 inputs).
   /// Stride 0 where rows share it; [B, Hq, Nq] strides.
   std::vector<double> multipliers;
   std::array<std::int64_t, 3> multiplier_strides{};
@@ -116,7 +116,7 @@ struct BackwardTensors {
   double* dmultiplier = nullptr;  // [B, Hq, Nq] dense: d loss / d multiplier of a row
 };
 
-/// Checks every rule of spec sections 1 to 4 and resolves views, segments and bounds. Allocates nothing that
+/// Checks every rule for inputs and options and resolves views, segments and bounds. Allocates nothing that
 /// depends on a size before the checks are through. Multipliers are filled by fill_multipliers (scale.hpp).
 /// Throws Error.
 Problem make_problem(const Inputs& inputs, const Options& options);

@@ -76,7 +76,7 @@ void for_each_segment(const Problem& p, const Inputs& inputs, Visit&& visit) {
   }
 }
 
-// There is no default alignment where it matters (spec section 2).
+// There is no default alignment where it matters (docs/edges.md).
 void check_alignment(const Segment& s, std::int64_t index, bool documents, bool bounded) {
   const std::int64_t n_q = s.q_end - s.q_begin, n_k = s.k_end - s.k_begin;
   if (n_q != n_k)

@@ -13,7 +13,7 @@ namespace levelhead {
 /// Finite at D = 0, where it multiplies 0: D counts as 1 there.
 std::optional<double> shared_multiplier(const Scale& scale, std::int64_t D, DType q);
 
-/// Fills problem.multipliers from the policy (spec section 3). Allocates at most [B, Hq, Nq].
+/// Fills problem.multipliers from the policy (docs/numbers.md). Allocates at most [B, Hq, Nq].
 void fill_multipliers(Problem& problem, const Inputs& inputs, const Options& options);
 
 /// Reduces d loss / d multiplier [B, Hq, Nq] to the gradients of the policy's own parameters
@@ -21,7 +21,7 @@ void fill_multipliers(Problem& problem, const Inputs& inputs, const Options& opt
 void reduce_dmultiplier(const Problem& problem, const Options& options, std::span<const double> dmultiplier,
                         const Gradients& gradients);
 
-/// Visible keys of one row over all of section 2, mask and bias included.
+/// Visible keys of one row by every rule of docs/edges.md, mask and bias included.
 std::int64_t count_visible(const Problem& problem, const Segment& segment, std::int64_t h, std::int64_t i);
 
 }  // namespace levelhead

@@ -33,7 +33,7 @@ Case layer_case(const std::map<std::string, Tensor>& tensors, std::int64_t layer
   return c;
 }
 
-/// What spec section 5 allows the rows of a head, by statistic: the mean and the largest.
+/// What docs/numbers.md allows the rows of a head, by statistic: the mean and the largest.
 struct RowTolerance {
   std::map<std::string, double> mean, largest;
   double flips = 0;  // share of rows whose saturated flag may differ

@@ -36,7 +36,7 @@ struct Judged {
 
 class Verdicts : public ::testing::TestWithParam<Judged> {};
 
-// The figures of spec section 9, to the digits it gives.
+// The figures of docs/numbers.md, to the digits it gives.
 TEST_P(Verdicts, OfTheCapturesAtRightAndWrongScales) {
   const auto& [file, scale, name, h75, likely_mistake] = GetParam();
   const Json json = scale.empty() ? check_json({file}) : check_json({file, "--scale", scale});

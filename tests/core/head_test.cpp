@@ -30,7 +30,7 @@ std::map<std::string, double> reported(const HeadStatistics& head) {
   return values;
 }
 
-// f64 throughout: the statistics of spec section 5 to 1e-11 |x| + 1e-12 L; pooling adds only means and roots.
+// f64 throughout: the statistics of docs/numbers.md to 1e-11 |x| + 1e-12 L; pooling adds only means and roots.
 void expect_head(const HeadStatistics& head, const ExpectedHead& expected, double magnitude) {
   const auto values = reported(head);
   for (const auto& [name, want] : expected.values) {

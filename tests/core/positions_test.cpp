@@ -272,7 +272,7 @@ const Wrong positions_refused[] = {
 INSTANTIATE_TEST_SUITE_P(Positions, PositionsRefused, ::testing::ValuesIn(positions_refused),
                          name_of_wrong<::testing::TestParamInfo<Wrong>>);
 
-// All of section 2 at once, by its definition, on random problems.
+// All rules of visibility at once, by their definition, on random problems.
 TEST(CountVisible, AgreesWithTheDefinition) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

@@ -9,7 +9,7 @@ namespace levelhead::test {
 
 class Cases : public KernelTest {
  protected:
-  /// The bound of spec section 5 for a closed form whose logits are exact: without the factor L.
+  /// The bound of docs/numbers.md for a closed form whose logits are exact: without the factor L.
   double statistic_bound(double x) const { return statistic_tolerance("entropy", type(), Precision::fast, x, 1); }
   RowStatistics only_row(const Case& c) const { return run(c).row(0, 0); }
 };

@@ -61,7 +61,7 @@ TEST_P(Cases, I4) {
   EXPECT_EQ(log_sum_exp(merge(state(-inf), high), {}), 200);
 }
 
-// The error to double, by type: recorded, and within the yardstick of spec section 7.
+// The error to double, by type: recorded, and within the yardstick of docs/numbers.md.
 TEST_P(Cases, I6) {
   const Case c = Case::random(type(), {.Nq = 64, .Nk = 64, .D = 64, .Dv = 64}, 4);
   const Oracle oracle = materialise(c);
@@ -72,7 +72,7 @@ TEST_P(Cases, I6) {
   switch (type()) {
     case DType::f64: EXPECT_LE(error, 1e-15); break;
     case DType::f32: EXPECT_LE(error, 2e-6); break;
-    // weights may be in 16 bits: spec section 7 allows 1.5 times the naive run, which rounds them too
+    // weights may be in 16 bits: docs/numbers.md allows 1.5 times the naive run, which rounds them too
     default: EXPECT_LE(error, 1.1 * rounding + unit_roundoff(type()));
   }
 }

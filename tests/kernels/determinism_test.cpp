@@ -1,4 +1,4 @@
-// The bits that spec section 7 promises: any number of threads, any place in a batch, padding or not, statistics or
+// The bits that docs/edges.md promises: any number of threads, any place in a batch, padding or not, statistics or
 // not, whatever other rows hold, however often.
 #include <sys/wait.h>
 #include <unistd.h>

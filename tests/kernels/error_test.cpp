@@ -1,5 +1,5 @@
 // The error of o and of each gradient is at most twice that of a naive materialised run in the same type, plus eps
-// times the same expression over absolute values: spec section 7.
+// times the same expression over absolute values: docs/numbers.md, "How exact".
 #include <cmath>
 
 #include "support/naive.hpp"

@@ -1,5 +1,5 @@
 // Every kernel on larger random problems in any layout: o within what rounding can do, statistics at the tolerances of
-// spec section 5. The error rule of section 7 is error_test.cpp's.
+// docs/numbers.md. The error rule is error_test.cpp's.
 #include <cstdlib>
 #include <sstream>
 

@@ -1,4 +1,4 @@
-// Head statistics straight from the definitions of spec section 9, over the materialised logits of an Oracle.
+// Head statistics straight from the definitions of docs/numbers.md, over the materialised logits of an Oracle.
 #pragma once
 
 #include <algorithm>

@@ -75,7 +75,7 @@ struct Upstream {
   static Upstream random(const Case& c, std::uint64_t seed);
 };
 
-/// Gradients by their name in `levelhead attend` (spec section 8): dq dk dv, and those whose input is there.
+/// Gradients by their name in `levelhead attend`: dq dk dv, and those whose input is there.
 struct Backward {
   std::map<std::string, Tensor> gradients;
   RunInfo info;
@@ -125,7 +125,7 @@ class KernelTest : public ::testing::TestWithParam<KernelType> {
 
   const std::string& kernel() const { return GetParam().kernel; }
   DType type() const { return GetParam().type; }
-  /// For an o of a closed form whose values are of the size of `magnitude`: the yardsticks of spec section 7.
+  /// For an o of a closed form whose values are of the size of `magnitude`: the yardsticks of docs/numbers.md.
   double o_tolerance(double magnitude = 1) const;
 
   Forward run(const Case& c, int threads = 1) const { return forward(c, kernel(), threads); }

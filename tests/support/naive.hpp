@@ -1,5 +1,6 @@
-// The yardstick of spec section 7: forward and backward materialised [Nq, Nk] with every number in one arithmetic.
-// In long double it is the truth, in a kernel's own arithmetic the naive run whose error the kernel may double.
+// The yardstick of docs/numbers.md, "How exact": forward and backward materialised [Nq, Nk] with every number in one
+// arithmetic. In long double it is the truth, in a kernel's own arithmetic the naive run whose error the kernel may
+// double.
 #pragma once
 
 #include <map>

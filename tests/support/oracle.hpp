@@ -1,5 +1,5 @@
-// The whole of spec sections 2 to 5, materialised [Nq, Nk] in double straight from the definitions: it shares no line
-// with the library.
+// All of docs/numbers.md and docs/edges.md, materialised [Nq, Nk] in double straight from the definitions: it shares no
+// line with the library.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ struct Oracle {
   std::vector<double> extra;        // [B, Hq, Nq, Nk]: bias + alibi; 0 where hidden
   std::vector<double> multiplier;   // [B, Hq, Nq]
   std::vector<double> o;            // [B, Hq, Nq, Dv]
-  std::vector<double> o_abs;        // sum_j p_ij |v_jc|: the floor of spec section 7
-  std::vector<double> magnitude;    // [B, Hq, Nq]: L of spec section 5
+  std::vector<double> o_abs;        // sum_j p_ij |v_jc|: the floor of the error rule
+  std::vector<double> magnitude;    // [B, Hq, Nq]: L of docs/numbers.md
   std::vector<RowStatistics> rows;  // [B, Hq, Nq]
 
   std::size_t row_index(std::int64_t b, std::int64_t h, std::int64_t i) const {
@@ -30,7 +30,7 @@ struct Oracle {
 
 Oracle materialise(const Case& c);
 
-/// The bound of spec section 5 on statistic `name` of a row whose true value is x and whose L is `magnitude`;
+/// The bound of docs/numbers.md on statistic `name` of a row whose true value is x and whose L is `magnitude`;
 /// for frobenius_gain it bounds the square.
 double statistic_tolerance(std::string_view name, DType type, Precision precision, double x, double magnitude);
 

@@ -37,7 +37,7 @@ Case make_case(DType type, const Parameters& parameters);
 
 /// What rounding can make of o in this type, over sum_j p |v|: dot products of D terms, sums of n weights, and one
 /// rounding of the weights and one of o to the type of q (f16 numbers below 2^-14 have a fixed unit besides, which
-/// near_o_by_arithmetic adds). `magnitude` is L of spec section 5.
+/// near_o_by_arithmetic adds). `magnitude` is L of docs/numbers.md.
 double o_error_bound(const Case& c, double magnitude);
 /// o of every row within that bound.
 ::testing::AssertionResult near_o_by_arithmetic(const Forward& got, const Case& c);
