@@ -36,14 +36,14 @@ Json json(const Series& series) {
 }
 
 Json json(const std::vector<Mark>& marks) {
-  Json all = Json::array();
+  Json list = Json::array();
   for (const Mark& mark : marks) {
     Json json{{"axis", mark.axis == Mark::Across::x ? "x" : "y"}, {"at", mark.at}, {"label", mark.label}};
     if (mark.to) json["to"] = *mark.to;
     if (mark.below) json["below"] = true;
-    all.push_back(std::move(json));
+    list.push_back(std::move(json));
   }
-  return all;
+  return list;
 }
 
 Json json(const Page& page) {

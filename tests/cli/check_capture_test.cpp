@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/driver.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor normals(Sizes sizes, std::uint64_t seed, DType type = DType::f32) {
   Random random(seed);

@@ -102,6 +102,8 @@ struct Captured {
   std::size_t layers, heads;
 };
 
+void PrintTo(const Captured& x, std::ostream* out) { *out << x.file << " at " << x.scale; }
+
 class CheckHeads : public ::testing::TestWithParam<Captured> {};
 
 TEST_P(CheckHeads, AgreeWithTheDefinitions) {

@@ -34,6 +34,10 @@ struct Judged {
   std::string likely_mistake;
 };
 
+void PrintTo(const Judged& x, std::ostream* out) {
+  *out << x.file << " at " << (x.scale.empty() ? "its own" : x.scale);
+}
+
 class Verdicts : public ::testing::TestWithParam<Judged> {};
 
 // The figures of docs/numbers.md, to the digits it gives.

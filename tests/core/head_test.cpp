@@ -8,14 +8,13 @@
 
 #include "levelhead/verdict.hpp"
 #include "support/head_oracle.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 std::map<std::string, double> reported(const HeadStatistics& head) {
   std::map<std::string, double> values;

@@ -6,13 +6,12 @@
 #include <limits>
 
 #include "core/call.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
 
 constexpr std::int64_t huge = std::int64_t{1} << 62;
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 TEST(Problem, ResolvesSizesAndViews) {
   Call call;

@@ -6,12 +6,10 @@
 #include <limits>
 
 #include "core/call.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 Problem filled(const Inputs& inputs, const Options& options) {
   Problem p = make_problem(inputs, options);

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "support/kit.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 // The state of logits given in double, straight from the definitions.
 RowState state_of(const std::vector<double>& logits, std::int64_t first_key = 0) {

@@ -1,14 +1,11 @@
 // Group C: rows without keys, -inf, NaN; F and G: who sees whom.
 #include <cmath>
-#include <limits>
 
 #include "kernels/cases.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 void expect_finite(const Backward& back) {
   for (const auto& [name, gradient] : back.gradients) {

@@ -1,13 +1,11 @@
 // Groups I and J: precision, merging, determinism.
 #include <cmath>
-#include <limits>
 
 #include "kernels/cases.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
 
 double cosine(const Tensor& a, const Tensor& b) {
   double ab = 0, aa = 0, bb = 0;
@@ -20,15 +18,6 @@ double cosine(const Tensor& a, const Tensor& b) {
 }
 
 // Frobenius norm of o - truth over that of truth.
-double relative_error(const Tensor& o, const std::vector<double>& truth) {
-  double error = 0, norm = 0;
-  for (std::size_t n = 0; n < truth.size(); ++n) {
-    error += std::pow(o.flat(static_cast<std::int64_t>(n)) - truth[n], 2);
-    norm += truth[n] * truth[n];
-  }
-  return std::sqrt(error / norm);
-}
-
 // One training step's gradients keep their direction in every type.
 TEST_P(Cases, I2) {
   const Shape shape{.Hq = 2, .Hk = 2, .Nq = 48, .Nk = 48, .D = 32, .Dv = 32};

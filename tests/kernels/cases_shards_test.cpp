@@ -1,22 +1,13 @@
 // I5: keys cut into shards through the public calls.
 #include <cmath>
-#include <limits>
 
 #include "kernels/cases.hpp"
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
 
 // Frobenius norm of o - truth over that of truth.
-double relative_error(const Tensor& o, const std::vector<double>& truth) {
-  double error = 0, norm = 0;
-  for (std::size_t n = 0; n < truth.size(); ++n) {
-    error += std::pow(o.flat(static_cast<std::int64_t>(n)) - truth[n], 2);
-    norm += truth[n] * truth[n];
-  }
-  return std::sqrt(error / norm);
-}
-
 // A shard of the keys as its own call. o in f32 beside 16-bit inputs keeps the digits that merging needs.
 struct Shard {
   Forward run;
@@ -49,7 +40,6 @@ double merged_o(DType type, const std::string& kernel, const std::vector<std::ve
 // A shard of nothing but -inf has no say, though its own o is NaN; a NaN among the values stays NaN even where its
 // weight underflows.
 TEST_P(Cases, I4Shards) {
-  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const auto o = [&](const std::vector<std::vector<double>>& logits, const std::vector<std::vector<double>>& values) {
     return merged_o(type(), kernel(), logits, values);
   };

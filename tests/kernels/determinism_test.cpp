@@ -198,6 +198,9 @@ TEST_P(Determinism, ASliceOfTheQueriesKeepsItsBits) {
 INSTANTIATE_TEST_SUITE_P(All, Determinism, ::testing::ValuesIn(kernel_types()), name_of_kernel_type);
 
 TEST(Fork, AChildCanRunAContextOfItsParent) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "this sanitizer forbids threads in the child of a process that has threads";
+#endif
   const Case c = Case::random(DType::f32, {1, 4, 4, 200, 200, 8, 8}, 3);
   Context context(3);
   Tensor o(DType::f32, {1, 4, 200, 8}), again = o;

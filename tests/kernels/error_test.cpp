@@ -52,15 +52,6 @@ TEST_P(ErrorRule, OverRandomProblems) {
   for (const auto& [name, errors] : errors_) EXPECT_TRUE(errors.within_twice_naive()) << name;
 }
 
-double relative_error(const Tensor& got, const std::vector<double>& truth) {
-  double error = 0, norm = 0;
-  for (std::size_t n = 0; n < truth.size(); ++n) {
-    error += std::pow(got.flat(static_cast<std::int64_t>(n)) - truth[n], 2);
-    norm += truth[n] * truth[n];
-  }
-  return std::sqrt(error / norm);
-}
-
 // One problem of unit normals: the rule, and the yardsticks of the spec (o 2e-6, gradients 5e-6 in f32; 16 bits: at
 // most 1.1 times the error of rounding the exact result where the weights stay in f32).
 TEST_P(ErrorRule, OfUnitNormals) {

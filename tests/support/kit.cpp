@@ -202,6 +202,15 @@ template <class Same>
   return compare(got, want, [&](double x, double y) { return is_near(x, y, relative * std::abs(y) + absolute); });
 }
 
+double relative_error(const Tensor& got, const std::vector<double>& want) {
+  double error = 0, norm = 0;
+  for (std::size_t n = 0; n < want.size(); ++n) {
+    error += std::pow(got.flat(static_cast<std::int64_t>(n)) - want[n], 2);
+    norm += want[n] * want[n];
+  }
+  return std::sqrt(error / norm);
+}
+
 ::testing::AssertionResult same_bits(const Tensor& got, const Tensor& want) { return compare(got, want, is_same); }
 
 ::testing::AssertionResult same_bits(const RowState& got, const RowState& want) {

@@ -95,6 +95,8 @@ Tensor& input_of(Case& c, const std::string& gradient);
 ::testing::AssertionResult near(double got, double want, double tolerance);
 /// Element by element, |got - want| <= relative |want| + absolute.
 ::testing::AssertionResult near(const Tensor& got, const Tensor& want, double relative, double absolute);
+/// Frobenius norm of got - want over that of want.
+double relative_error(const Tensor& got, const std::vector<double>& want);
 /// The same sizes and the same bits (NaN equals NaN).
 ::testing::AssertionResult same_bits(const Tensor& got, const Tensor& want);
 ::testing::AssertionResult same_bits(const RowState& got, const RowState& want);

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "support/not_finite.hpp"
 
 namespace levelhead::test {
 namespace {
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Element of a tensor that broadcasts to [B, Hq, Nq, Nk].
 double broadcast(const Tensor& t, const Sizes& index) {
