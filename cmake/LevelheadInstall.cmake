@@ -1,4 +1,4 @@
-# Library, headers, package files for find_package(levelhead), the command when it is built, and the licence.
+# Library, headers, package files for find_package(levelhead) and pkg-config, the command when it is built, the licence.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/levelhead)
 
@@ -11,6 +11,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/levelheadConfig.cmake.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/levelheadConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/levelheadConfig.cmake ${PROJECT_BINARY_DIR}/levelheadConfigVersion.cmake
         DESTINATION ${package_dir})
+include(LevelheadPkgConfig)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC)
 if(LEVELHEAD_BUILD_CLI)
   install(TARGETS levelhead_cli)
