@@ -66,10 +66,10 @@ Command add_attend(CLI::App& app) {
   AttendArguments& a = *arguments;
   attend->add_option("--input", a.input, "safetensors file with q, k, v and what goes with them")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE.safetensors");
   attend->add_option("--output", a.output, "safetensors file to write: o, lse, stats.* and gradients")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE.safetensors");
   attend
       ->add_option("--scale", a.scale,
                    "inv-sqrt-dim (default), none, inv-dim[:BASE], log-keys:N0, ssmax, yarn:FACTOR[,MSCALE] or a "
@@ -88,7 +88,7 @@ Command add_attend(CLI::App& app) {
   attend->add_option("--softcap", a.softcap, "logits become C tanh(logit / C); 0 (default) is off")->type_name("C");
   attend->add_flag("--stats", a.stats, "write the statistics of each row; with --json also tell those of each head");
   attend->add_flag("--exact", a.exact, "never measure from rounded weights");
-  attend->add_option("--kernel", a.kernel, "force this one of `levelhead kernels`")->type_name("NAME");
+  attend->add_option("--kernel", a.kernel, "force this one of `levelhead kernels`")->type_name("KERNEL");
   attend->add_option("--threads", a.threads, "how many may take part; one per core if not given")
       ->check(thread_count())
       ->type_name("N");

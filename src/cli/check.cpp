@@ -111,7 +111,7 @@ Command add_check(CLI::App& app) {
       ->add_option("FILE", a.files,
                    "captured activations: safetensors with layers.N.q, .k and (optional) .v [heads, tokens, dim]; "
                    "without FILE the two captures that travel with the command")
-      ->type_name("");
+      ->type_name("FILE.safetensors");
   check->add_flag("--heads", a.heads, "a line per head");
   check->add_option("--layer", a.selection.layer, "only this layer")->check(number)->type_name("N");
   check->add_option("--head", a.selection.head, "only this head, with its rows")->check(number)->type_name("N");

@@ -20,6 +20,7 @@ struct Command {
 
 Command add_attend(CLI::App& app);
 Command add_check(CLI::App& app);
+Command add_generate(CLI::App& app);
 Command add_kernels(CLI::App& app);
 Command add_lab(CLI::App& app);
 

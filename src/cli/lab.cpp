@@ -108,7 +108,7 @@ int run(const LabArguments& arguments, const std::vector<const lab::Experiment*>
 void add_options(CLI::App& app, LabArguments& a) {
   app.add_option("--json", a.json, "write JSON Lines: an object per row, last its verdict; - replaces the text")
       ->type_name("FILE");
-  app.add_option("--page", a.page, "write one HTML page with charts, which loads nothing")->type_name("FILE");
+  app.add_option("--page", a.page, "write one HTML page with charts, which loads nothing")->type_name("FILE.html");
   app.add_option("--seed", a.seed, "of the random numbers, 1 if not given")->type_name("N");
   app.add_flag("--quick", a.quick, "a twentieth of the samples: wider errors");
   app.add_option("--threads", a.threads, "how many may take part; one per core if not given")
@@ -124,7 +124,7 @@ Command add_lab(CLI::App& app) {
   lab->require_subcommand(1);
   const CLI::App* list = lab->add_subcommand("list", "What there is to run");
   CLI::App* some = lab->add_subcommand("run", "Run the experiments of these names");
-  some->add_option("NAME", arguments->names, "as `levelhead lab list` shows them")->required()->type_name("");
+  some->add_option("NAME", arguments->names, "as `levelhead lab list` shows them")->required()->type_name("EXPERIMENT");
   CLI::App* all = lab->add_subcommand("all", "Run every experiment");
   add_options(*some, *arguments);
   add_options(*all, *arguments);

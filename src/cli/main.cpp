@@ -72,7 +72,7 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "levelhead " + std::string(version));
   app.require_subcommand(1);
-  const std::array commands{add_attend(app), add_check(app), add_kernels(app), add_lab(app)};
+  const std::array commands{add_attend(app), add_check(app), add_kernels(app), add_lab(app), add_generate(app)};
   const auto named = [&](const Command& command) { return argc > 1 && command.app->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), named))
     return fail(wrong_use, "", "there is no command '" + escaped(argv[1], 200) + "' (see levelhead --help)");

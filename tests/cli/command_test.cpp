@@ -14,8 +14,9 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 TEST(Command, HelpIsDataAndFitsTheColumns) {
-  for (const Arguments& arguments : {Arguments{"--help"}, Arguments{"-h"}, Arguments{"attend", "--help"},
-                                     Arguments{"check", "--help"}, Arguments{"kernels", "--help"}}) {
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, Arguments{"-h"}, Arguments{"attend", "--help"}, Arguments{"check", "--help"},
+        Arguments{"kernels", "--help"}, Arguments{"lab", "run", "--help"}, Arguments{"generate", "--help"}}) {
     const Finished result = run(arguments);
     EXPECT_EQ(result.status, 0);
     EXPECT_EQ(result.err, "");
@@ -32,9 +33,9 @@ TEST(Command, Version) {
 }
 
 TEST(Command, WrongUse) {
-  for (const Arguments& arguments :
-       {Arguments{}, Arguments{"--frobnicate"}, Arguments{"chekc"}, Arguments{"kernels", "x"},
-        Arguments{"kernels", "--kernel", "x"}, Arguments{"check", "--json"}, Arguments{"a\nb"}}) {
+  for (const Arguments& arguments : {Arguments{}, Arguments{"--frobnicate"}, Arguments{"chekc"},
+                                     Arguments{"kernels", "x"}, Arguments{"kernels", "--kernel", "x"},
+                                     Arguments{"check", "--json"}, Arguments{"a\nb"}, Arguments{"generate"}}) {
     const Finished result = run(arguments);
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(result.out, "");

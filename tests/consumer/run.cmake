@@ -58,6 +58,13 @@ if(way STREQUAL installed)
   install_moved()
   if(with_command)
     run(${prefix}/bin/levelhead --version)
+    foreach(file man/man1/levelhead.1 bash-completion/completions/levelhead zsh/site-functions/_levelhead
+                 fish/vendor_completions.d/levelhead.fish)
+      file(READ ${prefix}/share/${file} text)
+      if(NOT text MATCHES "strict")
+        message(FATAL_ERROR "share/${file} does not know --strict:\n${text}")
+      endif()
+    endforeach()
   endif()
   # Found only below the prefix: a consumer must not depend on the source tree.
   build_with_cmake(-D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_BUILD_TYPE=${build_type})
