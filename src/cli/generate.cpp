@@ -24,6 +24,7 @@ constexpr std::array<Format, 4> formats{
 template <class List, class Name>
 std::vector<std::string> names_of(const List& list, const Name& name) {
   std::vector<std::string> names;
+  names.reserve(list.size());
   for (const auto& one : list) names.emplace_back(name(one));
   return names;
 }

@@ -236,6 +236,35 @@ TEST_P(Completion, Files) {
 INSTANTIATE_TEST_SUITE_P(Shells, Completion, ::testing::Values("bash", "zsh", "fish"),
                          [](const auto& shell) { return std::string(shell.param); });
 
+// Words that are offered are words that the command takes: both are written by hand, in two places.
+TEST(Offered, WordsAreTaken) {
+  const Words options{"--scale", "--qk-norm", "--align"};
+  Words lines;
+  for (const std::string& option : options) lines.push_back("levelhead attend " + option + " ");
+  const std::vector<Words> found = completed("bash", lines);
+  const Folder folder;
+  const Tensor tokens(DType::f32, {1, 2, 4, 2});
+  write(folder.file("in"), {{"q", tokens}, {"k", tokens}, {"v", tokens}});
+  write(folder.file("in-ssmax"), {{"q", tokens}, {"k", tokens}, {"v", tokens}, {"ssmax_s", Tensor(DType::f32, {2})}});
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    EXPECT_FALSE(found[i].empty()) << options[i];
+    for (const std::string& word : found[i]) {
+      const Finished result = run({"attend", "--input", folder.file(word == "ssmax" ? "in-ssmax" : "in"), "--output",
+                                   folder.file("out"), options[i], word.ends_with(':') ? word + "2" : word});
+      EXPECT_EQ(result.status, 0) << options[i] << " " << word << ": " << result.err;
+    }
+  }
+}
+
+TEST(Offered, KernelsAndExperimentsAreThoseThatThereAre) {
+  Words experiments, kernel_names;
+  for (const std::string& line : run({"lab", "list"}).lines()) experiments.push_back(split(line, ' ').front());
+  for (const KernelInfo& kernel : kernels()) kernel_names.push_back(kernel.name);
+  const std::vector<Words> found = completed("bash", {"levelhead lab run ", "levelhead attend --kernel "});
+  EXPECT_EQ(found[0], experiments);
+  EXPECT_EQ(found[1], kernel_names);
+}
+
 // Readline replaces only what stands behind the last = or :.
 TEST(CompletionInBash, WordsThatReadlineSplits) {
   const std::vector<Words> found = completed(
