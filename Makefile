@@ -1,10 +1,11 @@
 # The project's commands: `make` lists them. Each installs what is missing first (scripts/packages.txt).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-more format install clean
+.PHONY: help setup build demo test test-more fuzz format install clean
 # The tools that setup installs come before others of the same name, such as a cmake from pip.
 export PATH := /usr/bin:$(PATH)
 JOBS := $(shell nproc)
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +32,11 @@ test-more: ## lint, and run all tests with the thread sanitizer (slower)
 	scripts/lint.sh
 	scripts/build.sh tsan
 	ctest --preset tsan -j $(JOBS)
+
+fuzz: ## try the readers and attend on mutated input, FUZZ_SECONDS (60) for each of three fuzzers
+	@scripts/setup.sh build fuzz
+	scripts/build.sh fuzz fuzzers
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 format: ## format all C++ files
 	@scripts/setup.sh build test

@@ -60,10 +60,8 @@ int run(const AttendArguments& arguments) {
 
 }  // namespace
 
-Command add_attend(CLI::App& app) {
-  auto arguments = std::make_shared<AttendArguments>();
+CLI::App* add_attend_options(CLI::App& app, AttendArguments& a) {
   CLI::App* attend = app.add_subcommand("attend", "Attention of the tensors in a file, with statistics and gradients");
-  AttendArguments& a = *arguments;
   attend->add_option("--input", a.input, "safetensors file with q, k, v and what goes with them")
       ->required()
       ->type_name("FILE.safetensors");
@@ -93,7 +91,12 @@ Command add_attend(CLI::App& app) {
       ->check(thread_count())
       ->type_name("N");
   attend->add_flag("--json", a.json, "tell how it was computed as one JSON object");
-  return {attend, [arguments] { return run(*arguments); }};
+  return attend;
+}
+
+Command add_attend(CLI::App& app) {
+  auto arguments = std::make_shared<AttendArguments>();
+  return {add_attend_options(app, *arguments), [arguments] { return run(*arguments); }};
 }
 
 }  // namespace levelhead::cli

@@ -10,6 +10,10 @@
 #include "io/safetensors.hpp"
 #include "levelhead/attention.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace levelhead::cli {
 
 /// What the command line says.
@@ -31,9 +35,14 @@ struct AttendCall {
   bool needs_backward() const { return output_gradients.dout || output_gradients.dlse || output_gradients.dentropy; }
 };
 
+/// Adds the subcommand, which parses into arguments.
+CLI::App* add_attend_options(CLI::App& app, AttendArguments& arguments);
+
 /// Reads the file and puts its tensors where their names say. Throws Error on names and options that do not go
 /// together, FileError on a broken file.
 AttendCall read_call(const AttendArguments& arguments);
+/// The same of a file that is open; arguments.input is not looked at.
+AttendCall read_call(const AttendArguments& arguments, const SafetensorsFile& file);
 
 struct AttendResult {
   RunInfo forward;

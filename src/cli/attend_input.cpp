@@ -95,18 +95,29 @@ Scale choose_scale(const AttendCall& call, const AttendArguments& arguments) {
   return PerRow{*find(call, "scale", is_batched(call) ? 0 : 3)};
 }
 
-}  // namespace
-
-AttendCall read_call(const AttendArguments& arguments) {
-  AttendCall call;
-  Options& options = call.options;
+// What needs no tensor.
+Options parse_options(const AttendArguments& arguments) {
+  Options options;
   const Align align = arguments.align ? parse_align(*arguments.align) : Align();
   options.window = parse_window(arguments.window, arguments.causal, align);
   if (arguments.softcap) options.softcap = parse_number("--softcap", *arguments.softcap);
   if (arguments.kernel) options.kernel = *arguments.kernel;
   if (arguments.kernel && arguments.kernel->empty()) throw Error("--kernel is given an empty name");
+  return options;
+}
 
-  read_tensors(SafetensorsFile::open(arguments.input), call);
+}  // namespace
+
+AttendCall read_call(const AttendArguments& arguments) {
+  parse_options(arguments);  // wrong options are said before the file is opened
+  return read_call(arguments, SafetensorsFile::open(arguments.input));
+}
+
+AttendCall read_call(const AttendArguments& arguments, const SafetensorsFile& file) {
+  AttendCall call;
+  Options& options = call.options;
+  options = parse_options(arguments);
+  read_tensors(file, call);
   place_tensors(call);
   check_parameters(call, arguments);
   options.scale = choose_scale(call, arguments);

@@ -1,0 +1,46 @@
+# Each statement of docs/edges.md (a paragraph, a list item, a row of a table) names the tests that hold it, and they
+# are there.
+cmake_minimum_required(VERSION 3.25) # for IN_LIST
+file(READ ${root}/docs/edges.md text)
+# Semicolons and brackets would join or split the elements of a CMake list.
+string(REGEX REPLACE "[][;]" " " text "${text}")
+
+# One element a statement: it ends where the next one starts.
+string(REPLACE "\n- " "\n\n- " text "${text}")
+string(REPLACE "\n|" "\n\n|" text "${text}")
+string(REPLACE "\n\n" ";" statements "${text}")
+
+file(GLOB_RECURSE sources ${root}/tests/*_test.cpp)
+set(tests "")
+foreach(source IN LISTS sources)
+  file(READ ${source} code)
+  string(REGEX MATCHALL "\nTEST(_P|_F)?\\([A-Za-z0-9]+, *[A-Za-z0-9]+\\)" found "${code}")
+  list(TRANSFORM found REPLACE "\nTEST(_P|_F)?\\(([A-Za-z0-9]+), *([A-Za-z0-9]+)\\)" "\\2.\\3")
+  list(APPEND tests ${found})
+endforeach()
+file(GLOB promises RELATIVE ${root}/tests/compile_fail ${root}/tests/compile_fail/*.cpp)
+list(TRANSFORM promises REPLACE "^(.*)\\.cpp$" "compile_fail.\\1")
+list(APPEND tests ${promises} docs.edges)
+
+set(checked 0)
+foreach(statement IN LISTS statements)
+  string(STRIP "${statement}" statement)
+  if(statement STREQUAL "" OR statement MATCHES "^#" OR statement MATCHES "^\\| (---|case)")
+    continue()
+  endif()
+  if(NOT statement MATCHES "<!-- test: ([^>]+) -->")
+    message(SEND_ERROR "docs/edges.md names no test for: ${statement}")
+    continue()
+  endif()
+  string(REGEX MATCHALL "[^ \n]+" names "${CMAKE_MATCH_1}")
+  foreach(name IN LISTS names)
+    math(EXPR checked "${checked} + 1")
+    if(NOT name IN_LIST tests)
+      message(SEND_ERROR "docs/edges.md names the test ${name}, which is not there, for: ${statement}")
+    endif()
+  endforeach()
+endforeach()
+if(checked LESS 60)
+  message(SEND_ERROR "only ${checked} tests were found in docs/edges.md")
+endif()
+message(STATUS "${checked} names of tests")
