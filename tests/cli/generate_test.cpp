@@ -104,8 +104,8 @@ std::vector<Words> completed(const std::string& shell, const Words& lines) {
   for (const char* name : {"a.safetensors", "b.safetensors", "page.html", "notes.txt"})
     write("here/" + std::string(name), "");
   std::filesystem::create_directory(folder.file("here/sub"));
-  const std::string command = "cd '" + folder.file("here") + "' && HOME=" + folder.file("") + " timeout 100 " + shell +
-                              " " + without_settings.at(shell) +
+  const std::string command = "cd '" + folder.file("here") + "' && HOME='" + folder.file("") + "' timeout 100 " +
+                              shell + " " + without_settings.at(shell) +
                               " '" LEVELHEAD_SOURCE_DIR "/tests/cli/shells/complete." + shell +
                               "' ../script <../typed >../out 2>../err";
   EXPECT_EQ(std::system(command.c_str()), 0);
