@@ -18,7 +18,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$learned" build/fuzz/findings
   echo "fuzz: $target, $seconds s"
   status=0
-  "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+  "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -len_control=0 -print_final_stats=1 \
     -dict="tests/fuzz/${dictionary[$target]}.dict" -artifact_prefix="$findings" \
     "$learned" "tests/fuzz/corpus/$target" >"$log" 2>&1 || status=$?
   if [ "$status" -ne 0 ]; then
