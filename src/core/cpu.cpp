@@ -55,6 +55,9 @@ Cpu detect_cpu() {
   // The operating system's consent to 512-bit state is part of Highway's own test for AVX3.
   const bool avx512 = (cpu.highway_targets & HWY_AVX3) != 0;
   cpu.avx512_bf16 = avx512 && (cpuid(7, 1).eax & (1U << 5)) != 0;
+  // Intel's cores have half the units for it, so that f32 is as fast; its own answer is AMX.
+  const Registers maker = cpuid(0, 0);
+  cpu.bf16_full_rate = cpu.avx512_bf16 && maker.ebx == 0x68747541 && maker.ecx == 0x444D4163;  // "Auth", "cAMD"
   const unsigned edx = cpuid(7, 0).edx;
   cpu.amx_bf16 = (edx & (1U << 22)) != 0 && (edx & (1U << 24)) != 0;
 #else

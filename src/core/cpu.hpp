@@ -10,6 +10,7 @@ struct Cpu {
   std::string name;                  // brand string, or the architecture
   std::int64_t highway_targets = 0;  // bits of hwy::SupportedTargets()
   bool avx512_bf16 = false;
+  bool bf16_full_rate = false;  // its products run at twice the rate of f32, known by the processor's maker
   bool amx_bf16 = false;
 };
 

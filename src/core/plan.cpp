@@ -40,7 +40,7 @@ Plan make_plan(const Problem& problem, Pass pass, const Cpu& cpu, std::string_vi
   }
   for (const Kernel& kernel : kernel_table()) {
     const Support support = kernel.support(cpu);
-    if (!support.available || !takes(kernel, problem.dtype)) continue;
+    if (!support.available || !support.chosen || !takes(kernel, problem.dtype)) continue;
     if (pass == Pass::backward && kernel.backward == nullptr) continue;
     const bool fallback = &kernel == &reference();
     const std::string what = pass == Pass::backward ? "backward of " + type + " inputs" : type + " inputs";

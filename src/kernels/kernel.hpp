@@ -16,7 +16,8 @@ namespace levelhead {
 
 struct Support {
   bool available = false;
-  std::string why;  // the target it would use, or what the CPU lacks
+  std::string why;     // the target it would use, or what the CPU lacks
+  bool chosen = true;  // whether the plan may take it unasked
 };
 
 constexpr unsigned bit(DType type) { return 1U << static_cast<unsigned>(type); }

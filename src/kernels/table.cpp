@@ -1,6 +1,7 @@
 // The ordered list of kernels: selection, `levelhead kernels`, tests and benchmarks all walk it.
 #include <vector>
 
+#include "kernels/engines/avx512bf16.hpp"
 #include "kernels/engines/portable.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/reference.hpp"
@@ -10,7 +11,10 @@ namespace levelhead {
 std::span<const Kernel> kernel_table() {
   static const std::vector<Kernel> table = [] {
     std::vector<Kernel> kernels;
-    for (const Kernel& kernel : portable_kernels()) kernels.push_back(kernel);
+    const auto append = [&](std::span<const Kernel> more) { kernels.insert(kernels.end(), more.begin(), more.end()); };
+    append(bf16_pairs_kernels().first(bf16_pairs_kernels().size() - 1));
+    append(portable_kernels());
+    append(bf16_pairs_kernels().last(1));  // the twin, never chosen unasked
     kernels.push_back(reference_kernel);
     return kernels;
   }();

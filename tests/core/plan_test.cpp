@@ -5,6 +5,7 @@
 #include <hwy/targets.h>
 
 #include "core/call.hpp"
+#include "kernels/engines/portable.hpp"
 
 namespace levelhead::test {
 namespace {
@@ -35,6 +36,25 @@ TEST(Plan, TheBestTargetOfTheCpu) {
   }
 }
 
+TEST(Plan, Bf16ProductsWhereTheyAreFaster) {
+  Cpu cpu = with_targets(HWY_SSE4 | HWY_AVX2 | HWY_AVX3);
+  const auto chosen = [&](DType type) { return make_plan(of_type(type), Pass::forward, cpu, "").kernel->name; };
+  EXPECT_EQ(chosen(DType::bf16), "portable");
+  cpu.avx512_bf16 = true;
+  EXPECT_EQ(chosen(DType::bf16), "portable");
+  EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, cpu, "avx512bf16").kernel->name, "avx512bf16");
+  cpu.bf16_full_rate = true;
+  EXPECT_EQ(chosen(DType::bf16), "avx512bf16");
+  EXPECT_EQ(chosen(DType::f32), "portable");
+  EXPECT_EQ(chosen(DType::f16), "portable");
+}
+
+TEST(Plan, TheTwinIsNeverChosenUnasked) {
+  EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, with_targets(0), "").kernel->name, "reference");
+  EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, with_targets(0), "avx512bf16-twin").kernel->name,
+            "avx512bf16-twin");
+}
+
 TEST(Plan, ForcingWhatTheCpuLacksIsAnErrorAndNeverAFallback) {
   const auto forced = [](std::string_view name) {
     return sentence([&] { make_plan(of_type(DType::f32), Pass::forward, with_targets(HWY_SSE4), name); });
@@ -62,9 +82,8 @@ TEST(Plan, F64AndBackwardGoToTheReferenceAndSaySo) {
 }
 
 TEST(Plan, AForcedKernelWithoutBackwardHandsOverAndSaysSo) {
-  const std::string_view first = kernel_table().front().name;
-  if (!kernel_table().front().support(detect_cpu()).available) GTEST_SKIP() << first << " can't run here";
-  const Plan plan = make_plan(of_type(DType::f32), Pass::backward, detect_cpu(), first);
+  if (!portable_kernels().front().support(detect_cpu()).available) GTEST_SKIP() << "portable can't run here";
+  const Plan plan = make_plan(of_type(DType::f32), Pass::backward, detect_cpu(), "portable");
   EXPECT_EQ(plan.kernel->name, "reference");
   EXPECT_THAT(plan.reason, HasSubstr("has no backward"));
 }
@@ -76,7 +95,7 @@ TEST(Plan, UnknownNamesAndTypesAreErrors) {
   const std::string unknown = forced(DType::f32, "fastest");
   EXPECT_THAT(unknown, HasSubstr("there is no kernel 'fastest'; the kernels are: "));
   for (const Kernel& kernel : kernel_table()) EXPECT_THAT(unknown, HasSubstr(std::string(kernel.name)));
-  if (!kernel_table().front().support(detect_cpu()).available) GTEST_SKIP() << "no fast kernel can run here";
+  if (!portable_kernels().front().support(detect_cpu()).available) GTEST_SKIP() << "no fast kernel can run here";
   EXPECT_EQ(forced(DType::f64, "portable"),
             "kernel 'portable' does not take f64 inputs; the reference takes every type");
 }

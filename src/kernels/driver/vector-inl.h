@@ -134,6 +134,25 @@ HWY_NOINLINE void widen(const void* data, DType type, std::int64_t stride, std::
   for (; c < n; ++c, from += stride * size) to[c] = widen_one(from, type);
 }
 
+/// The elements [0, n) of the 32-bit words at from + j * row_bytes, j < 4, transposed: to[c * to_stride + j], n <= 4.
+/// Words may be anything: no bit of them changes.
+HWY_INLINE void transpose4(const std::byte* from, std::int64_t row_bytes, std::int64_t n, float* to,
+                           std::int64_t to_stride) {
+  const hn::FixedTag<float, 4> quad;
+  const hn::FixedTag<double, 2> pair;
+  const auto row = [&](int j)
+                       HWY_ATTR { return hn::LoadU(quad, reinterpret_cast<const float*>(from + j * row_bytes)); };
+  const auto a = row(0), b = row(1), c = row(2), d = row(3);
+  const auto ab_low = hn::BitCast(pair, hn::InterleaveLower(quad, a, b));
+  const auto ab_high = hn::BitCast(pair, hn::InterleaveUpper(quad, a, b));
+  const auto cd_low = hn::BitCast(pair, hn::InterleaveLower(quad, c, d));
+  const auto cd_high = hn::BitCast(pair, hn::InterleaveUpper(quad, c, d));
+  hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_low, cd_low)), quad, to);
+  if (n > 1) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_low, cd_low)), quad, to + to_stride);
+  if (n > 2) hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_high, cd_high)), quad, to + 2 * to_stride);
+  if (n > 3) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_high, cd_high)), quad, to + 3 * to_stride);
+}
+
 /// Writes n floats into a strided row of any 16- or 32-bit floating type, rounding once.
 HWY_NOINLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
   if (type == DType::f32) {

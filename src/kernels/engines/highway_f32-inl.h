@@ -56,7 +56,8 @@ struct HighwayF32 {
     for (std::int64_t x = n * row; x < block_keys * row; ++x) temporary[x] = 0;
     for (std::int64_t c = 0; c < D; c += 4) {
       for (std::int64_t j = 0; j < block_keys; j += 4)
-        transpose4(temporary + j * row + c, row, D - c, to + c * block_keys + j);
+        transpose4(reinterpret_cast<const std::byte*>(temporary + j * row + c), row * 4, D - c, to + c * block_keys + j,
+                   block_keys);
     }
   }
 
@@ -162,22 +163,6 @@ struct HighwayF32 {
         store(hn::Add(load(to_o), s[r][x]), to_o);
       }
     }
-  }
-
-  // to[c][0..4) = from[0..4)[c], for at most n of 4 components. row: elements between keys in `from`.
-  static HWY_INLINE void transpose4(const float* from, std::int64_t row, std::int64_t n, float* to) {
-    const hn::FixedTag<float, 4> quad;
-    const hn::FixedTag<double, 2> pair;
-    const auto a = hn::LoadU(quad, from), b = hn::LoadU(quad, from + row);
-    const auto c = hn::LoadU(quad, from + 2 * row), d = hn::LoadU(quad, from + 3 * row);
-    const auto ab_low = hn::BitCast(pair, hn::InterleaveLower(quad, a, b));
-    const auto ab_high = hn::BitCast(pair, hn::InterleaveUpper(quad, a, b));
-    const auto cd_low = hn::BitCast(pair, hn::InterleaveLower(quad, c, d));
-    const auto cd_high = hn::BitCast(pair, hn::InterleaveUpper(quad, c, d));
-    hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_low, cd_low)), quad, to);
-    if (n > 1) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_low, cd_low)), quad, to + block_keys);
-    if (n > 2) hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_high, cd_high)), quad, to + 2 * block_keys);
-    if (n > 3) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_high, cd_high)), quad, to + 3 * block_keys);
   }
 };
 

@@ -1,0 +1,287 @@
+// The engine of bf16 products: pairs of neighbouring components (or keys) share a 32-bit word, as the processors'
+// dot-product instructions want them. Weights are rounded to bf16; all sums are f32.
+//
+// Three functions know the instruction set: dot, exp and store_rounded. Where LEVELHEAD_AVX512_BF16 is 1 they are
+// intrinsics; elsewhere they are their plain twin, slow, so that packing, edges and bits are tested on every machine.
+#if defined(LEVELHEAD_ENGINES_BF16_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVELHEAD_ENGINES_BF16_PAIRS_INL_H_
+#undef LEVELHEAD_ENGINES_BF16_PAIRS_INL_H_
+#else
+#define LEVELHEAD_ENGINES_BF16_PAIRS_INL_H_
+#endif
+
+#include "kernels/driver/tasks.hpp"
+#include "kernels/driver/vector-inl.h"
+
+#if LEVELHEAD_AVX512_BF16
+#include <immintrin.h>
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levelhead {
+namespace HWY_NAMESPACE {
+namespace {
+
+using Words = hn::RebindToUnsigned<Floats>;
+using Pairs = hn::Vec<Words>;  // two bf16 in each 32-bit lane, the first in the low half
+
+#if LEVELHEAD_AVX512_BF16
+
+/// acc + a.low * b.low + a.high * b.high, lane by lane. The instruction flushes subnormals to 0, on both sides.
+HWY_INLINE Vec dot(Vec acc, Pairs a, Pairs b) {
+  return Vec{_mm512_dpbf16_ps(acc.raw, reinterpret_cast<__m512bh>(a.raw), reinterpret_cast<__m512bh>(b.raw))};
+}
+
+/// e^t for t <= 0, exactly 1 at 0, NaN for NaN. 2^x on [-1/2, 1/2] by a polynomial that is off by 1.1e-7 at most.
+HWY_INLINE Vec exp_of_pairs(Vec t) {
+  const __m512 z = _mm512_mul_ps(t.raw, _mm512_set1_ps(1.44269504f));
+  const __m512 x = _mm512_reduce_ps(z, 0);  // z less the nearest integer; 0 for an infinity
+  __m512 p = _mm512_fmadd_ps(x, _mm512_set1_ps(0.00132647273f), _mm512_set1_ps(0.00967151299f));
+  p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.0555073358f));
+  p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.240222424f));
+  p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.693147004f));
+  p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(1.0f));
+  // scalef takes floor(z), which is one less than the nearest integer where x is negative.
+  return Vec{_mm512_scalef_ps(p, _mm512_sub_ps(z, x))};
+}
+
+/// to [2 * lanes]: low and high, rounded to nearest even.
+HWY_INLINE void store_rounded(Vec low, Vec high, std::uint16_t* to) {
+  const __m512bh both = _mm512_cvtne2ps_pbh(high.raw, low.raw);
+  __builtin_memcpy(to, &both, sizeof(both));
+}
+
+#else
+
+HWY_INLINE Vec dot(Vec acc, Pairs a, Pairs b) {
+  const auto low = [](Pairs x) HWY_ATTR { return hn::BitCast(Floats(), hn::ShiftLeft<16>(x)); };
+  const auto high = [](Pairs x) HWY_ATTR { return hn::BitCast(Floats(), hn::And(x, hn::Set(Words(), 0xFFFF0000U))); };
+  return hn::MulAdd(low(a), low(b), hn::MulAdd(high(a), high(b), acc));
+}
+
+HWY_INLINE Vec exp_of_pairs(Vec t) { return exp_nonpositive(t); }
+
+HWY_INLINE void store_rounded(Vec low, Vec high, std::uint16_t* to) {
+  float both[2 * lanes];
+  store(low, both);
+  store(high, both + lanes);
+  for (int x = 0; x < 2 * lanes; ++x) to[x] = round_to_bf16(both[x]);
+}
+
+#endif
+
+struct Bf16Pairs {
+  using Query = std::uint16_t;   // [D, rounded up to even]
+  using Key = std::uint16_t;     // [D / 2, rounded up][block_keys][2]
+  using Value = std::uint16_t;   // [block_keys / 2][width][2]: width is Dv rounded up to whole vectors
+  using Weight = std::uint16_t;  // [block_keys]
+
+  static constexpr int tile_rows = 4, tile_vectors = 4, tile_keys = tile_vectors * lanes;
+  static_assert(block_keys % tile_keys == 0);
+
+  static HWY_INLINE Vec exp(Vec t) { return exp_of_pairs(t); }
+
+  static constexpr std::int64_t query_elements(std::int64_t D) { return D + D % 2; }
+  static constexpr std::int64_t key_elements(std::int64_t D) { return query_elements(D) * block_keys; }
+  static constexpr std::int64_t value_elements(std::int64_t Dv) {
+    return (Dv + lanes - 1) / lanes * lanes * block_keys;
+  }
+
+  static void pack_query(const void* q, DType, std::int64_t stride, std::int64_t D, Query* to) {
+    copy_row(static_cast<const std::uint16_t*>(q), stride, D, query_elements(D), to);
+  }
+  static void clear_query(std::int64_t D, Query* to) { clear(to, query_elements(D)); }
+
+  /// k: n <= block_keys rows of D. Missing keys and an odd D's last half become zeros.
+  /// temporary: [block_keys][row], if the rows can't be read as they lie.
+  static void pack_keys(const void* k, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
+                        std::int64_t D, float* temporary, Key* to) {
+    const auto* from = static_cast<const std::uint16_t*>(k);
+    if (stride != 1 || n < block_keys || D % unit != 0) {
+      const std::int64_t row = (D + unit - 1) / unit * unit;
+      auto* const copy = reinterpret_cast<std::uint16_t*>(temporary);
+      for (std::int64_t j = 0; j < n; ++j) copy_row(from + j * row_stride, stride, D, row, copy + j * row);
+      clear(copy + n * row, (block_keys - n) * row);
+      from = copy;
+      row_stride = row;
+    }
+    const std::int64_t words = query_elements(D) / 2;
+    const std::int64_t row_bytes = row_stride * static_cast<std::int64_t>(sizeof(Key));
+    for (std::int64_t c = 0; c < words; c += 4) {
+      for (std::int64_t j = 0; j < block_keys; j += 4) {
+        transpose4(reinterpret_cast<const std::byte*>(from + j * row_stride + 2 * c), row_bytes, words - c,
+                   reinterpret_cast<float*>(to + 2 * (c * block_keys + j)), block_keys);
+      }
+    }
+  }
+
+  /// v: n <= block_keys rows of Dv. Missing rows and columns become zeros. Returns whether every value is finite.
+  static bool pack_values(const void* v, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
+                          std::int64_t Dv, Value* to) {
+    const auto* from = static_cast<const std::uint16_t*>(v);
+    const std::int64_t width = (Dv + lanes - 1) / lanes * lanes;
+    bool finite = true;
+    for (std::int64_t j = 0; j < block_keys; j += 2) {
+      const std::uint16_t* const first = from + j * row_stride;
+      const int rows = j + 1 < n ? 2 : j < n ? 1 : 0;
+      finite = interleave(first, row_stride, stride, rows, Dv, width, to + j * width) && finite;
+    }
+    return finite;
+  }
+
+  /// Calls stage(s), s [R][tile_vectors] in registers: s[r] = <q[r], keys offset .. offset + tile_keys>.
+  template <int R, class Stage>
+  static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
+    Vec s[R][tile_vectors];
+    zeros(s);
+    accumulate(q, query_elements(D), k + 2 * offset, block_keys, query_elements(D) / 2, s);
+    stage(s);
+  }
+
+  static HWY_INLINE void store_weights(const Vec (&p)[tile_vectors], Weight* to) {
+#pragma GCC unroll 4
+    for (int v = 0; v < tile_vectors; v += 2) store_rounded(p[v], p[v + 1], to + v * lanes);
+  }
+  static HWY_INLINE void clear_weights(Weight* to) { clear(to, tile_keys); }
+  static void rescale_weights(Weight* weights, int n, float factor) {
+    for (int j = 0; j < n; ++j) weights[j] = round_to_bf16(to_f32(bf16{weights[j]}) * factor);
+  }
+
+  /// o[r] += weights[r] x values over keys from .. to, summed from zero; rows whose word is 0 keep their o.
+  /// weights [R][block_keys], v [block_keys / 2][width][2], o [R][width]. from is even; a key `to` weighs 0.
+  template <int R>
+  static void weights_times_values(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
+                                   std::int64_t width, float* o) {
+    std::int64_t c = 0;
+    for (; c + tile_keys <= width; c += tile_keys)
+      columns<R, tile_vectors>(weights, words, from, to, v + 2 * c, width, o + c);
+    for (; c < width; c += lanes) columns<R, 1>(weights, words, from, to, v + 2 * c, width, o + c);
+  }
+
+  /// The same for one row with zeros in place of the keys it does not see: for values that are not finite.
+  static void weights_times_visible_values(const Weight* weights, std::uint64_t word, const Value* v,
+                                           std::int64_t width, float* o) {
+    if (word == 0) return;
+    for (std::int64_t c = 0; c < width; c += lanes) {
+      Vec sum = zero();
+      for (int j = 0; j < block_keys; j += 2) {
+        const std::uint64_t seen = (word >> j) & 3;
+        if (seen == 0) continue;
+        const std::uint32_t shown = (seen & 1 ? 0x0000FFFFU : 0U) | (seen & 2 ? 0xFFFF0000U : 0U);
+        const Pairs values = hn::And(pairs_at(v + j * width + 2 * c), hn::Set(Words(), shown));
+        sum = dot(sum, pair_of(weights + j), values);
+      }
+      store(hn::Add(load(o + c), sum), o + c);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t unit = 8;  // elements of a 128-bit read
+
+  static HWY_INLINE Pairs pairs_at(const std::uint16_t* p) {
+    return hn::LoadU(Words(), reinterpret_cast<const std::uint32_t*>(p));
+  }
+  static HWY_INLINE Pairs pair_of(const std::uint16_t* p) {
+    std::uint32_t both;
+    __builtin_memcpy(&both, p, sizeof(both));
+    return hn::Set(Words(), both);
+  }
+
+  static HWY_INLINE void clear(std::uint16_t* to, std::int64_t n) {
+    __builtin_memset(to, 0, static_cast<std::size_t>(n) * sizeof(*to));
+  }
+
+  // to [padded]: n strided elements, then zeros.
+  static void copy_row(const std::uint16_t* from, std::int64_t stride, std::int64_t n, std::int64_t padded,
+                       std::uint16_t* to) {
+    if (stride == 1) {
+      __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(*to));
+    } else {
+      for (std::int64_t c = 0; c < n; ++c) to[c] = from[c * stride];
+    }
+    clear(to + n, padded - n);
+  }
+
+  static HWY_INLINE bool is_finite(std::uint16_t x) { return (x & 0x7F80U) != 0x7F80U; }
+
+  // to [width][2]: column c of two rows side by side; rows that are not there are zeros. Returns whether all is finite.
+  static bool interleave(const std::uint16_t* from, std::int64_t row_stride, std::int64_t stride, int rows,
+                         std::int64_t Dv, std::int64_t width, std::uint16_t* to) {
+    std::int64_t c = 0;
+    bool finite = true;
+    if (rows == 2 && stride == 1) {
+      const hn::FixedTag<std::uint16_t, unit> halves;
+      const auto exponent = hn::Set(halves, std::uint16_t{0x7F80});
+      auto special = hn::Zero(halves);
+      for (; c + unit <= Dv; c += unit) {
+        const auto a = hn::LoadU(halves, from + c), b = hn::LoadU(halves, from + row_stride + c);
+        hn::StoreU(hn::InterleaveLower(halves, a, b), halves, to + 2 * c);
+        hn::StoreU(hn::InterleaveUpper(halves, a, b), halves, to + 2 * c + unit);
+        for (const auto& x : {a, b}) {
+          special = hn::Or(special, hn::VecFromMask(halves, hn::Eq(hn::And(x, exponent), exponent)));
+        }
+      }
+      finite = hn::AllTrue(halves, hn::Eq(special, hn::Zero(halves)));
+    }
+    for (; c < Dv; ++c) {
+      for (int x = 0; x < 2; ++x) {
+        const std::uint16_t value = x < rows ? from[x * row_stride + c * stride] : std::uint16_t{0};
+        to[2 * c + x] = value;
+        finite = finite && is_finite(value);
+      }
+    }
+    clear(to + 2 * Dv, 2 * (width - Dv));
+    return finite;
+  }
+
+  template <int R, int C>
+  static HWY_INLINE void zeros(Vec (&s)[R][C]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+      for (int x = 0; x < C; ++x) s[r][x] = zero();
+    }
+  }
+
+  // s[r][x] += <pair k of a[r], pair k of b[x]> over `count` pairs. a [R][a_stride], b [count][b_words][2].
+  template <int R, int C>
+  static HWY_INLINE void accumulate(const std::uint16_t* a, std::int64_t a_stride, const std::uint16_t* b,
+                                    std::int64_t b_words, std::int64_t count, Vec (&s)[R][C]) {
+    for (std::int64_t k = 0; k < count; ++k, a += 2, b += 2 * b_words) {
+      Pairs column[C];
+#pragma GCC unroll 8
+      for (int x = 0; x < C; ++x) column[x] = pairs_at(b + 2 * x * lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Pairs row = pair_of(a + r * a_stride);
+#pragma GCC unroll 8
+        for (int x = 0; x < C; ++x) s[r][x] = dot(s[r][x], row, column[x]);
+      }
+    }
+  }
+
+  template <int R, int C>
+  static HWY_INLINE void columns(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
+                                 std::int64_t width, float* o) {
+    Vec s[R][C];
+    zeros(s);
+    const int count = (to + 1 - from) / 2;
+    accumulate(weights + from, block_keys, v + from * width, width, count, s);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      if (words[r] == 0) continue;
+#pragma GCC unroll 8
+      for (int x = 0; x < C; ++x) {
+        float* const to_o = o + r * width + x * lanes;
+        store(hn::Add(load(to_o), s[r][x]), to_o);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace levelhead
+HWY_AFTER_NAMESPACE();
+
+#endif
