@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Times our forward against PyTorch's on the same tensors, alternating call by call in one process.
+"""Times our forward against PyTorch's on the same tensors, alternating in one process.
+
+Each side runs for 20 ms at least (one call, if that is longer) before the other has its turn, the first call of a turn
+untimed: the threads of either spin for a while after a call and would sit on the other's cores.
 
 Needs torch (CPU) and build/bench/bench/levelhead_shim.so:
     cmake --preset release -B build/bench -DLEVELHEAD_BUILD_BENCH=ON && cmake --build build/bench --target levelhead_shim
@@ -32,6 +35,17 @@ def cpu_name() -> str:
 
 def pairs(n: int, causal: bool) -> int:
     return n * (n + 1) // 2 if causal else n * n
+
+
+def turn(call) -> list[float]:
+    """Times of the calls of one turn, in seconds."""
+    call()
+    times = []
+    while not times or sum(times) < 0.02:
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return times
 
 
 def main() -> None:
@@ -82,9 +96,7 @@ def main() -> None:
                         start = time.perf_counter()
                         while time.perf_counter() - start < args.seconds or len(times["ours"]) < 7:
                             for side, call in sides.items():
-                                begin = time.perf_counter()
-                                call()
-                                times[side].append(time.perf_counter() - begin)
+                                times[side] += turn(call)
                         error = (o.double() - F.scaled_dot_product_attention(
                             q.double(), k.double(), v.double(), is_causal=causal)).abs().max().item()
                     flops = 4 * dim * pairs(n, causal) * heads

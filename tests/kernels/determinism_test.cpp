@@ -125,6 +125,12 @@ TEST_P(Determinism, StatisticsChangeNoBitOfOutputAndSum) {
   }
 }
 
+// Few threads get tasks of more rows: 4160 rows are cut one way for one thread, another for two.
+TEST_P(Determinism, TheSizeOfATaskChangesNoBit) {
+  const Case c = Case::random(type(), {1, 8, 2, 520, 130, 8, 8}, 6);
+  EXPECT_TRUE(same_bits(run(c, 1), run(c, 2)));
+}
+
 TEST_P(Determinism, PlaceInTheBatchChangesNoBit) {
   const Shape one{1, 2, 1, 70, 130, 12, 9};
   Shape three = one;

@@ -1,6 +1,6 @@
 // The blocked walk over keys, once for every engine.
 //
-// A task is one key/value head and about 128 query rows of its head group. It walks its keys in blocks of 64. Each
+// A task is one key/value head and 128 or 256 query rows of its head group. It walks its keys in blocks of 64. Each
 // block is packed once (keys transposed, values dense, both widened to what the engine multiplies), then every group
 // of a few rows meets it:
 //
@@ -48,10 +48,17 @@ struct RowPlace {
   KeyRange keys;  // visible by position, counted from the segment's first key
 };
 
+/// What the rows of one group see by position.
+struct GroupPlace {
+  KeyRange any;  // some row does
+  KeyRange all;  // every row does
+};
+
 template <class Engine>
 struct Scratch {
   Rows<Engine> rows;
   RowPlace* places = nullptr;                // [r]
+  GroupPlace* groups = nullptr;              // [r / tile rows]
   typename Engine::Key* keys = nullptr;      // one packed block
   typename Engine::Value* values = nullptr;  // one packed block
   float* temporary = nullptr;                // [block_keys][D] or one row, for packing and finishing
@@ -61,8 +68,8 @@ struct Scratch {
 inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 template <class Engine>
-Scratch<Engine> lay_out(const Problem& p, Arena& arena) {
-  const std::int64_t n = round_up(queries_per_task(p) * p.group(), Engine::tile_rows);
+Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
+  const std::int64_t n = round_up(queries * p.group(), Engine::tile_rows);
   const bool stats = p.statistics.level >= StatisticsLevel::entropy;
   Scratch<Engine> s;
   s.rows.o_stride = round_up(p.Dv, lanes);
@@ -76,6 +83,7 @@ Scratch<Engine> lay_out(const Problem& p, Arena& arena) {
   s.rows.folded = arena.take<Folded>(n);
   s.rows.weights = arena.take<typename Engine::Weight>(Engine::tile_rows * block_keys);
   s.places = arena.take<RowPlace>(n);
+  s.groups = arena.take<GroupPlace>(n / Engine::tile_rows);
   s.keys = arena.take<typename Engine::Key>(Engine::key_elements(p.D));
   s.values = arena.take<typename Engine::Value>(Engine::value_elements(p.Dv));
   s.temporary = arena.take<float>(round_up(p.D, lanes) * block_keys + round_up(p.Dv, lanes));
@@ -92,20 +100,20 @@ class ForwardTask {
 
   void run() {
     prepare_rows();
-    const KeyRange keys = union_of(0, count_);
+    const KeyRange keys = prepare_groups();
     const std::int64_t n_k = segment_.k_end - segment_.k_begin;
     for (std::int64_t k = keys.begin / block_keys * block_keys; k < keys.end; k += block_keys) {
       const std::int64_t n = n_k - k < block_keys ? n_k - k : block_keys;
       bool packed = false, finite = true;
       for (int row = 0; row < count_; row += Engine::tile_rows) {
         const int rows = count_ - row < Engine::tile_rows ? count_ - row : Engine::tile_rows;
-        const KeyRange seen = union_of(row, rows);
-        if (seen.end <= k || seen.begin >= k + n) continue;
+        const GroupPlace& group = s_.groups[row / Engine::tile_rows];
+        if (group.any.end <= k || group.any.begin >= k + n) continue;
         if (!packed) {
           finite = pack(k, n);
           packed = true;
         }
-        meet(row, rows, k, finite);
+        meet(row, rows, group, k, finite);
       }
       if (k % fold_keys == fold_keys - block_keys) {
         for (int r = 0; r < count_; ++r) fold<kLevel>(s_.rows, r);
@@ -154,16 +162,25 @@ class ForwardTask {
     for (std::int64_t c = 0; c < n; ++c) to[c] = x;
   }
 
-  KeyRange union_of(int row, int rows) const {
-    KeyRange all{std::numeric_limits<std::int64_t>::max(), 0};
-    for (int r = row; r < row + rows; ++r) {
-      const KeyRange& keys = s_.places[r].keys;
-      if (keys.empty()) continue;
-      if (keys.begin < all.begin) all.begin = keys.begin;
-      if (keys.end > all.end) all.end = keys.end;
+  // Returns what some row of the task sees.
+  KeyRange prepare_groups() {
+    constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
+    KeyRange task{far, 0};
+    for (int row = 0; row < count_; row += Engine::tile_rows) {
+      GroupPlace group{{far, 0}, {0, far}};
+      for (int r = row; r < row + Engine::tile_rows && r < count_; ++r) {
+        const KeyRange& keys = s_.places[r].keys;
+        if (!keys.empty()) group.any = {min(group.any.begin, keys.begin), max(group.any.end, keys.end)};
+        group.all = {max(group.all.begin, keys.begin), min(group.all.end, keys.end)};
+      }
+      task = {min(task.begin, group.any.begin), max(task.end, group.any.end)};
+      s_.groups[row / Engine::tile_rows] = group;
     }
-    return all;
+    return task;
   }
+
+  static std::int64_t min(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+  static std::int64_t max(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
   // Keys k .. k + n of the segment. Returns whether all values are finite.
   bool pack(std::int64_t k, std::int64_t n) {
@@ -192,13 +209,18 @@ class ForwardTask {
   bool has_extra() const { return p_.bias || !p_.slopes.empty(); }
 
   // One group of rows against the packed block at k.
-  void meet(int row, int rows, std::int64_t k, bool finite) {
+  void meet(int row, int rows, const GroupPlace& group, std::int64_t k, bool finite) {
     std::uint64_t words[Engine::tile_rows] = {};
     std::uint64_t any = 0, all = ~std::uint64_t{0};
-    for (int x = 0; x < rows; ++x) {
-      words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
-      any |= words[x];
-      all &= words[x];
+    if (!p_.mask && !has_extra() && group.all.begin <= k && group.all.end >= k + block_keys) {
+      any = all;
+      for (int x = 0; x < rows; ++x) words[x] = all;
+    } else {
+      for (int x = 0; x < rows; ++x) {
+        words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
+        any |= words[x];
+        all &= words[x];
+      }
     }
     if (any == 0) return;
     const GroupBlock g{row, rows, segment_.k_begin + k, words, has_extra() ? s_.extra : nullptr};
@@ -330,9 +352,10 @@ inline void finish_uncovered(const Problem& p, const ForwardOutputs& out) {
 
 template <class Engine>
 std::size_t forward_workspace(const Problem& p, int threads) noexcept {
+  const std::int64_t queries = queries_per_task(p, threads);
   Arena arena(nullptr);
   arena.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
-  for (int t = 0; t < threads; ++t) lay_out<Engine>(p, arena);
+  for (int t = 0; t < threads; ++t) lay_out<Engine>(p, queries, arena);
   return arena.used();
 }
 
@@ -340,14 +363,14 @@ template <class Engine, StatisticsLevel kLevel>
 void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* memory) {
   Arena whole(memory);
   std::int64_t* const starts = whole.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
-  const std::int64_t tasks = index_tasks(p, starts);
+  const std::int64_t queries = queries_per_task(p, pool.threads()), tasks = index_tasks(p, queries, starts);
   Arena measure_one(nullptr);
-  lay_out<Engine>(p, measure_one);
+  lay_out<Engine>(p, queries, measure_one);
   std::byte* const parts = whole.take<std::byte>(0);
   pool.run(tasks, [&](std::int64_t index, int thread) HWY_ATTR {
     Arena arena(parts + static_cast<std::size_t>(thread) * measure_one.used());
-    Scratch<Engine> scratch = lay_out<Engine>(p, arena);
-    const Task task = task_at(p, starts, index);
+    Scratch<Engine> scratch = lay_out<Engine>(p, queries, arena);
+    const Task task = task_at(p, queries, starts, index);
     ForwardTask<Engine, kLevel>(p, out, task, scratch).run();
   });
   finish_uncovered(p, out);

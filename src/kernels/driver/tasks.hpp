@@ -12,16 +12,19 @@ namespace {
 
 /// Keys of one block; the grid starts at each segment's first key, so a row's blocks never depend on other rows.
 inline constexpr std::int64_t block_keys = 64;
-/// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it.
-inline constexpr std::int64_t task_rows = 128;
+/// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it. The larger
+/// number where it leaves every thread tasks_per_thread of them. No row's bits depend on it.
+inline constexpr std::int64_t few_rows = 128, many_rows = 256, tasks_per_thread = 16;
 
 /// Queries of one task: their whole head group shares the packed keys.
-inline std::int64_t queries_per_task(const Problem& p) {
-  return std::max<std::int64_t>(1, task_rows / std::max<std::int64_t>(1, p.group()));
+inline std::int64_t queries_per_task(const Problem& p, int threads) {
+  std::int64_t queries = 0;
+  for (const Segment& s : p.segments) queries += s.q_end - s.q_begin;
+  const bool many = queries * p.Hq >= many_rows * tasks_per_thread * threads;
+  return std::max<std::int64_t>(1, (many ? many_rows : few_rows) / std::max<std::int64_t>(1, p.group()));
 }
 
-inline std::int64_t tasks_per_head(const Problem& p, const Segment& s) {
-  const std::int64_t queries = queries_per_task(p);
+inline std::int64_t tasks_per_head(const Segment& s, std::int64_t queries) {
   return (s.q_end - s.q_begin + queries - 1) / queries;
 }
 
@@ -32,27 +35,27 @@ struct Task {
   std::int64_t i_begin = 0, i_end = 0;
 };
 
-/// starts [segments + 1]: index of each segment's first task. Returns the number of tasks.
-inline std::int64_t index_tasks(const Problem& p, std::int64_t* starts) {
+/// starts [segments + 1]: index of each segment's first task of so many queries. Returns the number of tasks.
+inline std::int64_t index_tasks(const Problem& p, std::int64_t queries, std::int64_t* starts) {
   std::int64_t total = 0;
   for (std::size_t s = 0; s < p.segments.size(); ++s) {
     starts[s] = total;
-    total += tasks_per_head(p, p.segments[s]) * p.Hk;
+    total += tasks_per_head(p.segments[s], queries) * p.Hk;
   }
   starts[p.segments.size()] = total;
   return total;
 }
 
 /// Later queries first: under a causal window they see the most keys, and the longest task should not come last.
-inline Task task_at(const Problem& p, const std::int64_t* starts, std::int64_t index) {
+inline Task task_at(const Problem& p, std::int64_t queries, const std::int64_t* starts, std::int64_t index) {
   std::size_t low = 0, high = p.segments.size();
   while (high - low > 1) {
     const std::size_t middle = (low + high) / 2;
     (starts[middle] <= index ? low : high) = middle;
   }
   const Segment& s = p.segments[low];
-  const std::int64_t runs = tasks_per_head(p, s), local = index - starts[low];
-  const std::int64_t run = runs - 1 - local / p.Hk, queries = queries_per_task(p);
+  const std::int64_t runs = tasks_per_head(s, queries), local = index - starts[low];
+  const std::int64_t run = runs - 1 - local / p.Hk;
   const std::int64_t begin = s.q_begin + run * queries;
   return {&s, local % p.Hk, begin, begin + queries < s.q_end ? begin + queries : s.q_end};
 }

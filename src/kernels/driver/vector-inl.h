@@ -153,15 +153,35 @@ HWY_INLINE void transpose4(const std::byte* from, std::int64_t row_bytes, std::i
   if (n > 3) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_high, cd_high)), quad, to + 3 * to_stride);
 }
 
+/// Neighbouring numbers rounded to bf16, the same bits as round_to_bf16.
+HWY_INLINE void narrow_to_bf16(Vec x, std::uint16_t* to) {
+  const hn::RebindToUnsigned<Floats> words;
+  const hn::RebindToSigned<Floats> integers;
+  const auto bits = hn::BitCast(words, x), high = hn::ShiftRight<16>(bits), one = hn::Set(words, 1U);
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(hn::Set(words, 0x7FFFU), hn::And(high, one))));
+  const auto quiet = hn::Or(high, hn::Set(words, 0x40U));
+  const auto result = hn::IfThenElse(hn::RebindMask(words, hn::Ne(x, x)), quiet, rounded);
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  hn::StoreU(hn::DemoteTo(halves, hn::BitCast(integers, result)), halves, to);
+}
+
 /// Writes n floats into a strided row of any 16- or 32-bit floating type, rounding once.
 HWY_NOINLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
   if (type == DType::f32) {
     auto* to = static_cast<float*>(data);
-    for (std::int64_t c = 0; c < n; ++c, to += stride) *to = from[c];
+    if (stride == 1) {
+      __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(*to));
+    } else {
+      for (std::int64_t c = 0; c < n; ++c, to += stride) *to = from[c];
+    }
   } else {
     auto* to = static_cast<std::uint16_t*>(data);
-    for (std::int64_t c = 0; c < n; ++c, to += stride)
-      *to = type == DType::bf16 ? round_to_bf16(from[c]) : round_to_f16(from[c]);
+    std::int64_t c = 0;
+    if (stride == 1 && type == DType::bf16) {
+      for (; c + lanes <= n; c += lanes) narrow_to_bf16(load(from + c), to + c);
+      to += c;
+    }
+    for (; c < n; ++c, to += stride) *to = type == DType::bf16 ? round_to_bf16(from[c]) : round_to_f16(from[c]);
   }
 }
 
