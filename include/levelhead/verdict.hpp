@@ -116,6 +116,14 @@ class HeadPool {
 std::vector<HeadStatistics> head_statistics(const Inputs& inputs, const Options& options,
                                             std::span<const RowState> state);
 
+/// What logit_std_within would be if components were independent and tokens drawn alike, from what was measured of each
+/// component: the means and variances of q and k over the tokens, and their correlation at the same token
+/// (self-attention only). One per query head [Hq]; absent where no row sees two keys, NaN beside a NaN. Of the products
+/// alone: softcap, bias and ALiBi are left out. docs/numbers.md has the formula.
+/// state [B, Hq, Nq] as forward wrote it. Throws Error on wrong use.
+std::vector<std::optional<double>> expected_spread(const Inputs& inputs, const Options& options,
+                                                   std::span<const RowState> state);
+
 /// What a head is notable for, of these in this order: "flat" (entropy_ratio > 0.9), "frozen" (saturated > 0.5),
 /// "sink" (first_key_mass > 0.5), "local" (adjacent_mass > 0.5), "nan" and "empty" (it has such rows,
 /// or none at all).
@@ -172,5 +180,28 @@ enum class Scope : std::uint8_t { whole, part };
 /// scale_is: names of the scale the logits were made with, for likely_mistake.
 Verdict judge(std::span<const HeadStatistics> heads, Scope scope = Scope::whole,
               std::span<const NamedScale> scale_is = {});
+
+/// The verdict on untrained weights, where every head should start with a spread of 1.
+struct FreshVerdict {
+  static constexpr double tolerance = 0.1;  ///< of logit_std_within about 1; the limits belong to level
+
+  Verdict::Name name = Verdict::Name::undecided;
+  std::optional<double> spread;           ///< median over the heads of logit_std_within, of those that are numbers
+  std::optional<double> suggested_scale;  ///< scale / spread, for a median of 1
+  std::int64_t heads = 0;                 ///< that have a spread
+  std::int64_t outside = 0;               ///< of them, farther than the tolerance from 1
+  std::optional<std::string> likely_mistake;
+  std::string reason;
+};
+
+/// The scale that would give the head a spread of 1: scale / logit_std_within. Absent without a spread, and where it
+/// would not be finite.
+std::optional<double> suggested_scale(double scale, const HeadStatistics& head);
+
+/// Judges untrained weights: level when logit_std_within of every head is within 10 % of 1, else too_sharp (median
+/// above 1) or too_flat. broken comes first; undecided for a part, when a head has no row with two keys, or with n_max
+/// < 16, where the spread of so few keys is too small by itself. scale: the one that the logits were made with.
+FreshVerdict judge_fresh(std::span<const HeadStatistics> heads, double scale, Scope scope = Scope::whole,
+                         std::span<const NamedScale> scale_is = {});
 
 }  // namespace levelhead

@@ -167,13 +167,17 @@ std::vector<std::optional<double>> adjacent_mass(const Problem& problem, std::sp
   return means;
 }
 
-std::vector<HeadStatistics> head_statistics(const Inputs& inputs, const Options& options,
-                                            std::span<const RowState> state) {
-  Problem p = make_problem(inputs, options);
+void check_state_size(const Problem& p, std::span<const RowState> state) {
   const auto rows = static_cast<std::size_t>(p.B * p.Hq * p.Nq);
   if (state.size() != rows)
     throw Error("head statistics need the state of " + std::to_string(rows) + " rows but got " +
                 std::to_string(state.size()));
+}
+
+std::vector<HeadStatistics> head_statistics(const Inputs& inputs, const Options& options,
+                                            std::span<const RowState> state) {
+  Problem p = make_problem(inputs, options);
+  check_state_size(p, state);
   std::vector<HeadStatistics> heads;
   heads.reserve(static_cast<std::size_t>(p.Hq));
   for (std::int64_t h = 0; h < p.Hq; ++h) {

@@ -1,17 +1,60 @@
-#include "levelhead/verdict.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <numbers>
 
+#include "core/verdict_words.hpp"
+
 namespace levelhead {
 namespace {
 
 bool within_a_thousandth(double x, double value) { return std::abs(x - value) <= 1e-3 * std::abs(value); }
 
-std::string number(double x) {
+struct Totals {
+  std::int64_t n_max = 0;
+  std::vector<double> ratios;  // sorted
+};
+
+Totals total(std::span<const HeadStatistics> heads) {
+  Totals totals;
+  for (const HeadStatistics& head : heads) {
+    totals.n_max = std::max(totals.n_max, head.n_max);
+    if (head.entropy_ratio && !std::isnan(*head.entropy_ratio)) totals.ratios.push_back(*head.entropy_ratio);
+  }
+  std::sort(totals.ratios.begin(), totals.ratios.end());
+  return totals;
+}
+
+/// Why no judgement is possible, or nothing.
+std::string undecided_reason(const Totals& totals, Scope scope) {
+  if (scope == Scope::part) return part_reason;
+  const auto measured = static_cast<std::int64_t>(totals.ratios.size());
+  if (measured < Verdict::fewest_heads)
+    return "only " + counted(measured, "head has", "heads have") + " rows to measure, the rule needs " +
+           std::to_string(Verdict::fewest_heads);
+  if (totals.n_max < Verdict::fewest_keys) return few_keys_reason(totals.n_max);
+  return {};
+}
+
+void judge_by_h75(Verdict& verdict) {
+  const double h75 = *verdict.h75;
+  if (h75 < Verdict::sharp_limit) {
+    verdict.name = Verdict::Name::too_sharp;
+    verdict.reason = "H75 " + number_text(h75) + " is below " + number_text(Verdict::sharp_limit);
+  } else if (h75 > Verdict::flat_limit) {
+    verdict.name = Verdict::Name::too_flat;
+    verdict.reason = "H75 " + number_text(h75) + " is above " + number_text(Verdict::flat_limit);
+  } else {
+    verdict.name = Verdict::Name::level;
+    verdict.reason = "H75 " + number_text(h75) + " lies between " + number_text(Verdict::sharp_limit) + " and " +
+                     number_text(Verdict::flat_limit);
+  }
+}
+
+}  // namespace
+
+std::string number_text(double x) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3f", x);
   return text.data();
@@ -21,57 +64,23 @@ std::string counted(std::int64_t n, std::string_view one, std::string_view many)
   return std::to_string(n).append(" ").append(n == 1 ? one : many);
 }
 
-struct Totals {
-  std::int64_t nan_rows = 0, nan_heads = 0, n_max = 0;
-  std::vector<double> ratios;  // sorted
-};
-
-Totals total(std::span<const HeadStatistics> heads) {
-  Totals totals;
-  for (const HeadStatistics& head : heads) {
-    totals.nan_rows += head.nan_rows;
-    totals.nan_heads += head.nan_rows > 0 ? 1 : 0;
-    totals.n_max = std::max(totals.n_max, head.n_max);
-    if (head.entropy_ratio && !std::isnan(*head.entropy_ratio)) totals.ratios.push_back(*head.entropy_ratio);
-  }
-  std::sort(totals.ratios.begin(), totals.ratios.end());
-  return totals;
+std::string nan_reason(std::span<const HeadStatistics> heads) {
+  std::int64_t rows = 0, nan_heads = 0;
+  for (const HeadStatistics& head : heads) rows += head.nan_rows, nan_heads += head.nan_rows > 0 ? 1 : 0;
+  if (rows == 0) return {};
+  return counted(rows, "row of ", "rows of ") + counted(nan_heads, "head", "heads") + (rows == 1 ? " holds" : " hold") +
+         " a visible NaN";
 }
 
-std::string nan_reason(const Totals& totals) {
-  return counted(totals.nan_rows, "row of ", "rows of ") + counted(totals.nan_heads, "head", "heads") +
-         (totals.nan_rows == 1 ? " holds" : " hold") + " a visible NaN";
+std::string few_keys_reason(std::int64_t n_max) {
+  return "no row sees more than " + counted(n_max, "key", "keys") + ", the rule needs " +
+         std::to_string(Verdict::fewest_keys);
 }
 
-/// Why no judgement is possible, or nothing.
-std::string undecided_reason(const Totals& totals, Scope scope) {
-  if (scope == Scope::part) return "only some layers or heads were asked for, the rule needs all";
-  const auto measured = static_cast<std::int64_t>(totals.ratios.size());
-  if (measured < Verdict::fewest_heads)
-    return "only " + counted(measured, "head has", "heads have") + " rows to measure, the rule needs " +
-           std::to_string(Verdict::fewest_heads);
-  if (totals.n_max < Verdict::fewest_keys)
-    return "no row sees more than " + counted(totals.n_max, "key", "keys") + ", the rule needs " +
-           std::to_string(Verdict::fewest_keys);
-  return {};
+std::optional<std::string> mistake_among(std::span<const NamedScale> scale_is) {
+  const auto mistake = std::find_if(scale_is.begin(), scale_is.end(), [](const NamedScale& s) { return !s.plain; });
+  return mistake == scale_is.end() ? std::nullopt : std::optional(mistake->name);
 }
-
-void judge_by_h75(Verdict& verdict) {
-  const double h75 = *verdict.h75;
-  if (h75 < Verdict::sharp_limit) {
-    verdict.name = Verdict::Name::too_sharp;
-    verdict.reason = "H75 " + number(h75) + " is below " + number(Verdict::sharp_limit);
-  } else if (h75 > Verdict::flat_limit) {
-    verdict.name = Verdict::Name::too_flat;
-    verdict.reason = "H75 " + number(h75) + " is above " + number(Verdict::flat_limit);
-  } else {
-    verdict.name = Verdict::Name::level;
-    verdict.reason =
-        "H75 " + number(h75) + " lies between " + number(Verdict::sharp_limit) + " and " + number(Verdict::flat_limit);
-  }
-}
-
-}  // namespace
 
 std::optional<double> quantile(std::span<const double> sorted, double q) {
   if (sorted.empty()) return std::nullopt;
@@ -143,18 +152,15 @@ Verdict judge(std::span<const HeadStatistics> heads, Scope scope, std::span<cons
   const Totals totals = total(heads);
   Verdict verdict;
   verdict.h75 = quantile(totals.ratios, 0.75);
-  if (totals.nan_rows > 0) {
+  if (verdict.reason = nan_reason(heads); !verdict.reason.empty()) {
     verdict.name = Verdict::Name::broken;
-    verdict.reason = nan_reason(totals);
     return verdict;
   }
   verdict.reason = undecided_reason(totals, scope);
   if (!verdict.reason.empty()) return verdict;
 
   judge_by_h75(verdict);
-  if (verdict.name == Verdict::Name::level) return verdict;
-  const auto mistake = std::find_if(scale_is.begin(), scale_is.end(), [](const NamedScale& s) { return !s.plain; });
-  if (mistake != scale_is.end()) verdict.likely_mistake = mistake->name;
+  if (verdict.name != Verdict::Name::level) verdict.likely_mistake = mistake_among(scale_is);
   return verdict;
 }
 
