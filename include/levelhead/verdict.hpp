@@ -183,13 +183,14 @@ Verdict judge(std::span<const HeadStatistics> heads, Scope scope = Scope::whole,
 
 /// The verdict on untrained weights, where every head should start with a spread of 1.
 struct FreshVerdict {
-  static constexpr double tolerance = 0.1;  ///< of logit_std_within about 1; the limits belong to level
+  static constexpr double low_limit = 0.9, high_limit = 1.1;  ///< of logit_std_within; they belong to level
+  static constexpr bool holds(double spread) { return spread >= low_limit && spread <= high_limit; }
 
   Verdict::Name name = Verdict::Name::undecided;
   std::optional<double> spread;           ///< median over the heads of logit_std_within, of those that are numbers
   std::optional<double> suggested_scale;  ///< scale / spread, for a median of 1
   std::int64_t heads = 0;                 ///< that have a spread
-  std::int64_t outside = 0;               ///< of them, farther than the tolerance from 1
+  std::int64_t outside = 0;               ///< of them, beyond the limits
   std::optional<std::string> likely_mistake;
   std::string reason;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/check_cells.hpp"
 #include "cli/check_output.hpp"
 #include "cli/check_words.hpp"
 #include "cli/pass.hpp"
@@ -73,8 +74,6 @@ struct Candidate {
   const MeasuredHead* head = nullptr;
   std::string why;
 };
-
-using Member = std::optional<double> HeadStatistics::*;
 
 /// The head with the smallest or the largest of one statistic; null when no head has it.
 Candidate extreme(const Judged& judged, Member member, bool largest) {
@@ -181,13 +180,15 @@ report::CheckedCapture check_report(const Capture& capture, const Judged& judged
   report::CheckedCapture checked{.check = check_json(capture, judged)};
   checked.facts = facts_text(capture, judged);
   checked.scale = scale_text(capture, judged);
-  checked.h75 = h75_text(judged);
+  checked.evidence = evidence_text(judged);
   checked.next = next_text(capture, judged);
   checked.from = from_text(capture);
   for (const MeasuredLayer& layer : judged.layers)
     for (const MeasuredHead& head : layer.heads) checked.n_max.push_back(head.statistics.n_max);
-  checked.sweep = sweep(capture, judged, selection, context);
-  checked.sweep_marks = sweep_marks(capture, judged);
+  if (!judged.fresh) {  // of fresh weights the spread is judged, and that goes with the scale
+    checked.sweep = sweep(capture, judged, selection, context);
+    checked.sweep_marks = sweep_marks(capture, judged);
+  }
   checked.pictures = pictures(capture, judged, context);
   return checked;
 }

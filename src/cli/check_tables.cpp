@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cli/check_cells.hpp"
 #include "cli/check_output.hpp"
 
 namespace levelhead::cli {
@@ -15,29 +16,6 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t entropy_cells = 12, z_cells = 8;
 constexpr double z_full = 2;  // a full bar; half of it is the freezing point
 
-/// Mean over heads of one statistic; NaN when none has it.
-double mean_of(const MeasuredLayer& layer, std::optional<double> HeadStatistics::*member) {
-  double sum = 0;
-  int count = 0;
-  for (const MeasuredHead& head : layer.heads)
-    if (const auto& x = head.statistics.*member) sum += *x, ++count;
-  return count > 0 ? sum / count : nan;
-}
-
-std::string number(double x, int decimals) { return std::isnan(x) ? "-" : fmt::format("{:.{}f}", x, decimals); }
-
-std::string number(const std::optional<double>& x, int decimals) {
-  if (!x) return "-";
-  if (std::isnan(*x)) return "nan";
-  const std::string text = fmt::format("{:.{}f}", *x, decimals);
-  return text.size() <= 8 ? text : fmt::format("{:.1e}", *x);
-}
-
-Colour colour_of(std::string_view flag) {
-  if (flag == "frozen" || flag == "nan" || flag == "empty") return Colour::red;
-  return flag == "flat" ? Colour::yellow : Colour::cyan;
-}
-
 std::vector<std::int64_t> heads_with(const MeasuredLayer& layer, std::string_view flag) {
   std::vector<std::int64_t> numbers;
   for (const MeasuredHead& head : layer.heads) {
@@ -45,19 +23,6 @@ std::vector<std::int64_t> heads_with(const MeasuredLayer& layer, std::string_vie
     if (std::find(here.begin(), here.end(), flag) != here.end()) numbers.push_back(head.number);
   }
   return numbers;
-}
-
-// "0 2-5", or "all".
-std::string numbers_text(const std::vector<std::int64_t>& numbers, std::size_t heads) {
-  if (numbers.size() == heads && heads > 1) return "all";
-  std::string text;
-  for (std::size_t first = 0, last = 0; first < numbers.size(); first = ++last) {
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (last - first == 1) last = first;  // two are no range
-    text += fmt::format("{}{}", text.empty() ? "" : " ", numbers[first]);
-    if (last > first) text += fmt::format("-{}", numbers[last]);
-  }
-  return text;
 }
 
 /// Heads that share a flag: which, and for where that takes too long how many.

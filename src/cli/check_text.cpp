@@ -21,31 +21,21 @@ Colour colour_of(Verdict::Name name) {
   return Colour::none;
 }
 
-// H75 between its limits, as on a spirit level.
-std::string ruler(const Screen& screen, const Verdict& verdict) {
-  const std::size_t cells = std::min<std::size_t>(screen.columns - 8, 72);
-  const auto place = [cells](double x) {
-    return static_cast<std::size_t>(std::lround(std::clamp(x, 0.0, 1.0) * static_cast<double>(cells - 1)));
-  };
-  const std::size_t sharp = place(Verdict::sharp_limit), flat = place(Verdict::flat_limit);
-  std::string labels(cells + 6, ' ');
-  const auto label = [&labels](std::size_t at, std::string_view text) { labels.replace(at, text.size(), text); };
-  label(0, "too sharp");
-  label(sharp - 2, fmt::format("{:.2f}", Verdict::sharp_limit));
-  label((sharp + flat) / 2 - 2, "level");
-  label(flat - 2, fmt::format("{:.2f}", Verdict::flat_limit));
-  label(flat + 3, "too flat");
-  std::string line;
-  for (std::size_t cell = 0; cell < cells; ++cell) {
-    if (cell == place(*verdict.h75))
-      line += paint(screen, colour_of(verdict.name), screen.utf8 ? "●" : "O");
-    else if (cell == sharp || cell == flat)
-      line += screen.utf8 ? "┼" : "|";
-    else
-      line += screen.utf8 ? "─" : "-";
-  }
-  labels.erase(labels.find_last_not_of(' ') + 1);
-  return "  " + labels + "\n  " + line + "\n";
+/// What a rule judges, drawn between its limits as on a spirit level.
+struct Ruler {
+  std::string_view left, right;  // what lies beyond the limits
+  double low = 0, high = 0;      // the limits
+  double (*place)(double) = nullptr;
+};
+
+double share_place(double x) { return x; }
+double octave_place(double x) { return 0.5 + std::log2(std::max(x, 1e-9)) / 1.6; }  // 1 in the middle
+
+const Ruler& ruler_of(Rule rule) {
+  static constexpr Ruler h75{"too sharp", "too flat", Verdict::sharp_limit, Verdict::flat_limit, share_place};
+  static constexpr Ruler fresh{"too flat", "too sharp", FreshVerdict::low_limit, FreshVerdict::high_limit,
+                               octave_place};
+  return rule == Rule::fresh ? fresh : h75;
 }
 
 }  // namespace
@@ -59,25 +49,76 @@ std::string header_text(const Screen& screen, const Capture& capture, const Judg
   return text + wrapped(screen, scale_text(capture, judged), "", "  ");
 }
 
+std::string ruler_text(const Screen& screen, Rule rule, std::span<const RulerMark> marks) {
+  const Ruler& ruler = ruler_of(rule);
+  const std::size_t cells = std::min<std::size_t>(screen.columns - 8, 72);
+  const auto place = [&](double x) {
+    return static_cast<std::size_t>(std::lround(std::clamp(ruler.place(x), 0.0, 1.0) * static_cast<double>(cells - 1)));
+  };
+  const std::size_t low = place(ruler.low), high = place(ruler.high);
+  std::string labels(cells + 6, ' ');
+  const auto label = [&labels](std::size_t at, std::string_view text) { labels.replace(at, text.size(), text); };
+  label(0, ruler.left);
+  label(low - 2, fmt::format("{:.2f}", ruler.low));
+  if (high - low >= 12) label((low + high) / 2 - 2, "level");
+  label(high - 2, fmt::format("{:.2f}", ruler.high));
+  label(std::max(high + 3, cells - ruler.right.size()), ruler.right);
+  labels.erase(labels.find_last_not_of(' ') + 1);
+  std::string text = "  " + labels + "\n";
+  for (const RulerMark& mark : marks) {
+    std::string line;
+    for (std::size_t cell = 0; cell < cells; ++cell) {
+      if (cell == place(mark.at))
+        line += paint(screen, colour_of(mark.verdict), mark.sign);
+      else if (cell == low || cell == high)
+        line += screen.utf8 ? "┼" : "|";
+      else
+        line += screen.utf8 ? "─" : "-";
+    }
+    text += "  " + line + "\n";
+  }
+  return text;
+}
+
+std::optional<double> judged_number(const Judged& judged) {
+  return judged.fresh ? judged.fresh->spread : judged.verdict.h75;
+}
+
+std::string verdict_name(const Screen& screen, const Judged& judged) {
+  return paint(screen, colour_of(judged.verdict.name), name_of(judged.verdict.name));
+}
+
 std::string verdict_text(const Screen& screen, const Capture& capture, const Judged& judged) {
   const Verdict& verdict = judged.verdict;
-  std::string title = "Verdict: " + paint(screen, colour_of(verdict.name), name_of(verdict.name));
+  std::string title = "Verdict: " + verdict_name(screen, judged);
+  if (judged.fresh) title += ", as fresh weights";
   if (const std::string from = from_text(capture); !from.empty()) title += ", " + from;
   if (verdict.name == Verdict::Name::broken || verdict.name == Verdict::Name::undecided) title += ": " + verdict.reason;
   std::string text = wrapped(screen, title, "", "         ");
   if (verdict.likely_mistake) text += "Likely mistake: the scale is " + *verdict.likely_mistake + "\n";
-  if (verdict.h75) text += ruler(screen, verdict);
-  text += wrapped(screen, h75_text(judged), "", "");
+  if (const auto number = judged_number(judged)) {
+    const RulerMark mark{*number, verdict.name, screen.utf8 ? "●" : "O"};
+    text += ruler_text(screen, judged.rule(), {&mark, 1});
+  }
+  text += wrapped(screen, evidence_text(judged), "", "");
   return text + wrapped(screen, next_text(capture, judged), "Next: ", "      ");
 }
 
-std::string notes_text(const Screen& screen) {
+std::string notes_text(const Screen& screen, Rule rule) {
   const std::string columns =
-      "Means over rows, of layers over heads too. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread of "
-      "the logits within a row; at 1, half a bar, Gaussian logits freeze. Heads: flat, entropy ratio over 0.9; frozen, "
-      "most rows give one key over 0.99; sink, over half goes to the first key; local, over half goes to the own and "
-      "the previous key; nan and empty, it has such rows.";
-  return wrapped(screen, columns, "Read:   ", "        ") + wrapped(screen, limits_text(), "Limits: ", "        ");
+      rule == Rule::fresh
+          ? "Spread: root mean square of a logit minus the mean of its row, over a head; of layers the mean, half a "
+            "bar "
+            "is 1. Expected: what the means, variances and correlation of the components of q and k let expect. "
+            "Scale: the one in use over the spread, which would make it 1; of layers the median. Outside: heads "
+            "farther "
+            "than 10 % from 1."
+          : "Means over rows, of layers over heads too. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread "
+            "of the logits within a row; at 1, half a bar, Gaussian logits freeze. Heads: flat, entropy ratio over "
+            "0.9; "
+            "frozen, most rows give one key over 0.99; sink, over half goes to the first key; local, over half goes to "
+            "the own and the previous key; nan and empty, it has such rows.";
+  return wrapped(screen, columns, "Read:   ", "        ") + wrapped(screen, limits_text(rule), "Limits: ", "        ");
 }
 
 }  // namespace levelhead::cli

@@ -8,10 +8,6 @@
 namespace levelhead::cli {
 namespace {
 
-std::string counted(std::int64_t n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", n, n == 1 ? one : many);
-}
-
 std::string tokens_text(const Judged& judged) {
   if (judged.Nq == judged.Nk) return counted(judged.Nq, "token", "tokens");
   return counted(judged.Nq, "query", "queries") + " and " + counted(judged.Nk, "key", "keys");
@@ -52,6 +48,10 @@ std::string wrong_scale_advice(const Judged& judged, std::string_view direction)
 
 }  // namespace
 
+std::string counted(std::int64_t n, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
 std::string facts_text(const Capture& capture, const Judged& judged) {
   const auto layers = static_cast<std::int64_t>(capture.layers.size());
   const std::string of_model = capture.layers_of_model && *capture.layers_of_model > layers
@@ -77,7 +77,8 @@ std::string from_text(const Capture& capture) {
   return fmt::format("from {} of {} layers", layers, *capture.layers_of_model);
 }
 
-std::string h75_text(const Judged& judged) {
+std::string evidence_text(const Judged& judged) {
+  if (judged.fresh) return fresh_evidence_text(*judged.fresh, judged);
   const Verdict& verdict = judged.verdict;
   if (!verdict.h75) return "H75 can't be given: no head has a row with two keys.";
   std::int64_t heads = 0;
@@ -94,6 +95,8 @@ std::string h75_text(const Judged& judged) {
 
 std::string next_text(const Capture& capture, const Judged& judged) {
   const bool asked_for_part = judged.scope == Scope::part;
+  const bool wrong = judged.verdict.name != Verdict::Name::broken && judged.verdict.name != Verdict::Name::undecided;
+  if (judged.fresh && wrong) return fresh_next_text(capture, judged);
   switch (judged.verdict.name) {
     case Verdict::Name::broken:
       return fmt::format("look at {} first: a NaN in q, k or v there, or logits that overflow.", first_nan(judged));
@@ -110,7 +113,12 @@ std::string next_text(const Capture& capture, const Judged& judged) {
   return "nothing to mend. What a wrong scale would look like: `levelhead check --scale 1`; every head: `--heads`.";
 }
 
-std::string limits_text() {
+std::string limits_text(Rule rule) {
+  if (rule == Rule::fresh)
+    return "For untrained weights: H75 is not judged, it would call them flat, and trained models have heads with a "
+           "spread from 0.5 to 13. Chance moves the spread of a head by about 1/sqrt(D times tokens), so over few "
+           "tokens a right scale can miss. A spread of 1 is where the textbook starts, no proof that training goes "
+           "well: a loss sweep over the scale is better evidence.";
   return "Evidence, never proof. On 14 real models H75 at their own scale was .54 to .84, and .94 to .96 in one that "
          "hardly uses its attention. Wrong factors of 2.43 and more, or 0.38 and less, were always found; factors of 2 "
          "are often missed, 1.4 mostly. A loss sweep over the scale is better evidence.";

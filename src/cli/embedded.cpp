@@ -11,8 +11,8 @@ namespace levelhead::cli {
 
 std::span<const EmbeddedCapture> embedded_captures() {
   static const std::array<EmbeddedCapture, 2> captures{{
-      {"minilm-l6-qkv.safetensors", {levelhead_minilm, levelhead_minilm_end}},
-      {"smollm2-135m-qkv.safetensors", {levelhead_smollm2, levelhead_smollm2_end}},
+      {"embedded:minilm-l6-qkv.safetensors", {levelhead_minilm, levelhead_minilm_end}},
+      {"embedded:smollm2-135m-qkv.safetensors", {levelhead_smollm2, levelhead_smollm2_end}},
   }};
   return captures;
 }

@@ -8,7 +8,7 @@
 namespace levelhead::cli {
 
 struct EmbeddedCapture {
-  std::string_view name;
+  std::string_view name;  ///< as FILE: "embedded:" and the name of its file
   std::span<const std::byte> bytes;
 };
 

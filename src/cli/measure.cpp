@@ -9,12 +9,16 @@
 namespace levelhead::cli {
 namespace {
 
-MeasuredLayer select_heads(const CapturedLayer& layer, Pass& pass, const Selection& selection) {
+MeasuredLayer select_heads(const CapturedLayer& layer, Pass& pass, const Selection& selection, Rule rule,
+                           double scale) {
   MeasuredLayer measured{layer.number, {}};
   const std::vector<HeadStatistics> heads = heads_of(pass);
+  std::vector<std::optional<double>> expected(heads.size());
+  if (rule == Rule::fresh) expected = expected_spread(pass.inputs, pass.options, pass.state);
   for (std::int64_t h = 0; h < pass.Hq; ++h) {
     if (selection.head && *selection.head != h) continue;
-    MeasuredHead head{h, heads[static_cast<std::size_t>(h)], {}};
+    MeasuredHead head{h, heads[static_cast<std::size_t>(h)], expected[static_cast<std::size_t>(h)], {}, {}};
+    if (rule == Rule::fresh) head.suggested_scale = suggested_scale(scale, head.statistics);
     if (selection.head) head.rows.assign(pass.state.begin() + h * pass.Nq, pass.state.begin() + (h + 1) * pass.Nq);
     measured.heads.push_back(std::move(head));
   }
@@ -68,7 +72,16 @@ void describe(const Capture& capture, Judged& judged) {
   judged.scale_is = names_in_every_layer(capture);
 }
 
-Judged measure_layers(const Capture& capture, const Selection& selection, int threads) {
+void judge_heads(const Capture& capture, std::span<const HeadStatistics> heads, Rule rule, Judged& judged) {
+  judged.verdict = judge(heads, judged.scope, judged.scale_is);
+  if (rule == Rule::h75) return;
+  judged.fresh = judge_fresh(heads, capture.scale, judged.scope, judged.scale_is);
+  judged.verdict.name = judged.fresh->name;
+  judged.verdict.likely_mistake = judged.fresh->likely_mistake;
+  judged.verdict.reason = judged.fresh->reason;
+}
+
+Judged measure_layers(const Capture& capture, const Selection& selection, Rule rule, int threads) {
   check_selection(capture, selection);
   Judged judged;
   describe(capture, judged);
@@ -83,22 +96,22 @@ Judged measure_layers(const Capture& capture, const Selection& selection, int th
     try {
       Pass pass(capture, layer);
       judged.kernel = pass.run(context).kernel;
-      judged.layers.push_back(select_heads(layer, pass, selection));
+      judged.layers.push_back(select_heads(layer, pass, selection, rule, capture.scale));
     } catch (const Error& error) {
       throw Error("layers." + std::to_string(layer.number) + ": " + error.what());
     }
     for (const MeasuredHead& head : judged.layers.back().heads) chosen.push_back(head.statistics);
   }
   if (static_cast<std::int64_t>(chosen.size()) < all) judged.scope = Scope::part;
-  judged.verdict = judge(chosen, judged.scope, judged.scale_is);
+  judge_heads(capture, chosen, rule, judged);
   return judged;
 }
 
 }  // namespace
 
-Judged measure(const Capture& capture, const Selection& selection, int threads) {
+Judged measure(const Capture& capture, const Selection& selection, Rule rule, int threads) {
   try {
-    return measure_layers(capture, selection, threads);
+    return measure_layers(capture, selection, rule, threads);
   } catch (const Error& error) {
     throw Error(escaped(capture.file.name()) + ": " + error.what());
   }

@@ -22,8 +22,7 @@ Spreads spreads_of(std::span<const HeadStatistics> heads) {
     if (!head.logit_std_within || std::isnan(*head.logit_std_within)) continue;
     const double spread = *head.logit_std_within;
     spreads.sorted.push_back(spread);
-    const bool inside = spread >= 1 - FreshVerdict::tolerance && spread <= 1 + FreshVerdict::tolerance;
-    spreads.outside += inside ? 0 : 1;
+    spreads.outside += FreshVerdict::holds(spread) ? 0 : 1;
   }
   std::sort(spreads.sorted.begin(), spreads.sorted.end());
   return spreads;
@@ -65,8 +64,7 @@ FreshVerdict judge_fresh(std::span<const HeadStatistics> heads, double scale, Sc
   verdict.reason = undecided_reason(spreads, scope);
   if (!verdict.reason.empty()) return verdict;
 
-  const double tolerance = FreshVerdict::tolerance;
-  const std::string range = number_text(1 - tolerance) + " to " + number_text(1 + tolerance);
+  const std::string range = number_text(FreshVerdict::low_limit) + " to " + number_text(FreshVerdict::high_limit);
   if (verdict.outside == 0) {
     verdict.name = Name::level;
     verdict.reason = "the spread of every head lies in " + range;

@@ -5,8 +5,16 @@
   const {page, kinds, themed, el, words, term, short, setting, ramp, ink_on, table} = levelhead;
 
   // ---- the verdict
-  /// H75 as the bubble of a spirit level: too sharp on the left, too flat on the right.
-  function spirit_level({h75, limits: [sharp, flat]}) {
+  /// What each rule judges, where it lies on the level from 0 to 1, and what is beyond the limits.
+  const rules = {
+    h75: {number: "h75", label: "H75", place: (x) => x, left: "too sharp", right: "too flat"},
+    fresh: {number: "spread", label: "The median spread", place: (x) => 0.5 + Math.log2(Math.max(x, 1e-9)) / 1.6,
+            left: "too flat", right: "too sharp"},
+  };
+
+  /// The number as the bubble of a spirit level.
+  function spirit_level(verdict) {
+    const rule = rules[verdict.rule], [low, high] = verdict.limits, value = verdict[rule.number];
     const percent = (x) => 100 * Math.max(0, Math.min(1, x)) + "%";
     const at = (class_name, x, ...children) => {
       const element = el("div", {class: class_name}, ...children);
@@ -14,15 +22,16 @@
       return element;
     };
     const zone = el("div", {class: "zone"});
-    zone.style.left = percent(sharp);
-    zone.style.width = percent(flat - sharp);
+    const [from, to, now] = [low, high, value].map(rule.place);
+    zone.style.left = percent(from);
+    zone.style.width = percent(to - from);
     return el("div", {class: "level", role: "img",
-                      "aria-label": "H75 is " + short(h75) + "; level lies between " + sharp + " and " + flat},
-              el("div", {class: "ends"}, at("left", 0, "too sharp"), at("middle", (sharp + flat) / 2, "level"),
-                 at("right", 1, "too flat")),
-              el("div", {class: "tube"}, zone, at("limit", sharp), at("limit", flat), at("bubble", h75)),
-              el("div", {class: "marks"}, at("middle", sharp, sharp.toFixed(2)), at("middle", flat, flat.toFixed(2)),
-                 at("middle now", h75, el("b", {"data-number": "h75", "data-value": h75}, short(h75)))));
+                      "aria-label": rule.label + " is " + short(value) + "; level lies between " + low + " and " + high},
+              el("div", {class: "ends"}, at("left", 0, rule.left), at("middle", (from + to) / 2, "level"),
+                 at("right", 1, rule.right)),
+              el("div", {class: "tube"}, zone, at("limit", from), at("limit", to), at("bubble", now)),
+              el("div", {class: "marks"}, at("middle", from, low.toFixed(2)), at("middle", to, high.toFixed(2)),
+                 at("middle now", now, el("b", {"data-number": rule.number, "data-value": value}, short(value)))));
   }
 
   kinds.verdict = (block) => {
@@ -33,8 +42,8 @@
     return el("div", {class: "verdict", "data-verdict": verdict.name},
               el("h2", {}, block.title, block.from ? el("small", {}, " (" + block.from + ")") : null),
               el("p", {}, words(block.meaning)), reason, mistake,
-              verdict.h75 === null ? null : spirit_level(verdict),
-              el("p", {}, words(block.h75)), el("p", {class: "limits"}, words(block.intro)),
+              verdict[rules[verdict.rule].number] === null ? null : spirit_level(verdict),
+              el("p", {}, words(block.evidence)), el("p", {class: "limits"}, words(block.intro)),
               el("p", {}, el("b", {}, "Next: "), words(block.next)),
               el("p", {class: "limits"}, el("b", {}, "How far to trust it: "), words(block.limits)),
               el("p", {class: "facts"}, block.model ? el("b", {}, block.model) : null, block.model ? el("br") : null,

@@ -32,10 +32,27 @@ constexpr std::array verdict_words{
                  "A NaN reached the softmax. Nothing else matters until that is mended."},
 };
 
-const VerdictWords& words_of(std::string_view name) {
-  const auto* found =
-      std::find_if(verdict_words.begin(), verdict_words.end(), [&](const VerdictWords& w) { return w.name == name; });
-  return found == verdict_words.end() ? verdict_words[3] : *found;
+constexpr std::array fresh_words{
+    VerdictWords{"level", "Level: fresh weights start with a spread of 1",
+                 "Every [head](head) has a [spread](logit_std_within) within 10 % of 1, as 1/sqrt(D) is meant to give "
+                 "it before training."},
+    VerdictWords{"too_sharp", "Too sharp: the scale is too large for fresh weights",
+                 "The [spread](logit_std_within) should be 1 before training and is more in the middle of the "
+                 "[heads](head): the dot products seem to be multiplied by too much, or q and k are too large."},
+    VerdictWords{"too_flat", "Too flat: the scale is too small for fresh weights",
+                 "The [spread](logit_std_within) should be 1 before training and is less in the middle of the "
+                 "[heads](head): the dot products seem to be multiplied by too little, or q and k are too small."},
+    verdict_words[3],
+    verdict_words[4],
+};
+
+bool is_fresh(const CheckedCapture& capture) { return capture.check.at("verdict").at("rule") == "fresh"; }
+
+const VerdictWords& words_of(const CheckedCapture& capture) {
+  const auto name = capture.check.at("verdict").at("name").get<std::string>();
+  const auto& all = is_fresh(capture) ? fresh_words : verdict_words;
+  const auto* found = std::find_if(all.begin(), all.end(), [&](const VerdictWords& w) { return w.name == name; });
+  return found == all.end() ? all[3] : *found;
 }
 
 constexpr std::string_view intro =
@@ -65,7 +82,7 @@ void for_each_head(const CheckedCapture& capture, Visit&& visit) {
 
 Section verdict_section(const CheckedCapture& capture, std::string_view limits) {
   const Json& verdict = capture.check.at("verdict");
-  const VerdictWords& said = words_of(verdict.at("name").get<std::string>());
+  const VerdictWords& said = words_of(capture);
   Json block{{"kind", "verdict"},
              {"title", said.title},
              {"from", capture.from},
@@ -75,7 +92,7 @@ Section verdict_section(const CheckedCapture& capture, std::string_view limits) 
              {"file", capture.check.at("file")},
              {"facts", capture.facts},
              {"scale", capture.scale},
-             {"h75", capture.h75},
+             {"evidence", capture.evidence},
              {"next", capture.next},
              {"intro", intro},
              {"limits", limits}};
@@ -124,6 +141,35 @@ Section sweep_section(const CheckedCapture& capture) {
   return {"What another scale would do", "Every head was computed again at each scale.", {block(chart)}};
 }
 
+/// Each head's spread against the one that its components let expect.
+Section expected_section(const CheckedCapture& capture) {
+  Series heads{.name = "heads", .style = Series::Style::points},
+      equal{.name = "as expected", .style = Series::Style::dashed};
+  double most = 1.5;
+  for_each_head(capture, [&](std::int64_t layer, const Json& head, std::int64_t) {
+    const auto spread = number(head, "logit_std_within"), expected = number(head, "expected_spread");
+    if (!spread || !expected) return;
+    most = std::max({most, *spread, *expected});
+    heads.points.push_back(
+        {*expected, *spread, fmt::format("layer {}, head {}", layer, head.at("head").get<std::int64_t>())});
+  });
+  most = std::ceil(most * 1.05 * 2) / 2;
+  equal.points = {{0, 0, "as expected"}, {most, most, "as expected"}};
+  Chart chart{.says =
+                  "In the green band the [spread](logit_std_within) is within 10 % of 1. On the dashed line it is the "
+                  "[expected spread](expected_spread); off it, components depend on each other or tokens differ."};
+  chart.x = {.title = "expected spread", .min = 0, .max = most};
+  chart.y = {.title = "spread of the logits in a row", .min = 0, .max = most};
+  chart.series = {std::move(heads), std::move(equal)};
+  chart.marks = {
+      {Mark::Across::y, FreshVerdict::low_limit, FreshVerdict::high_limit, "level"},
+      {.axis = Mark::Across::y, .at = 1, .label = "1"},
+  };
+  return {"What the components let expect",
+          "With twice the scale every [spread](logit_std_within) is twice as large, and so is what is expected.",
+          {block(chart)}};
+}
+
 struct Quantity {
   std::string_view name, says;
   std::optional<double> full;  // the dark end of the ramp; absent: the 95th percentile of the heads
@@ -149,10 +195,26 @@ constexpr std::array quantities{
              {}},
 };
 
-Section map_section(std::size_t number) {
-  Json block{{"kind", "head_map"}, {"capture", number}};
-  for (const auto& [name, says, full] : quantities)
-    block["quantities"].push_back({{"name", name}, {"says", says}, {"full", full ? Json(*full) : Json(nullptr)}});
+// Before those of every capture.
+constexpr std::array fresh_quantities{
+    Quantity{"logit_std_within", "Of fresh weights this should be within 10 % of 1 in every head.", 2.0},
+    Quantity{"expected_spread", "What the means, variances and correlation of the components let expect.", 2.0},
+    Quantity{"suggested_scale", "The scale that would give the head a spread of 1.", {}},
+};
+
+Json quantities_json(bool fresh) {
+  Json list = Json::array();
+  const auto add = [&list](const Quantity& q) {
+    const bool known = std::any_of(list.begin(), list.end(), [&](const Json& one) { return one.at("name") == q.name; });
+    if (!known) list.push_back({{"name", q.name}, {"says", q.says}, {"full", q.full ? Json(*q.full) : Json(nullptr)}});
+  };
+  if (fresh) std::for_each(fresh_quantities.begin(), fresh_quantities.end(), add);
+  std::for_each(quantities.begin(), quantities.end(), add);
+  return list;
+}
+
+Section map_section(std::size_t number, bool fresh) {
+  Json block{{"kind", "head_map"}, {"capture", number}, {"quantities", quantities_json(fresh)}};
   return {"Every head",
           "One cell a head, one row a layer. Point at a cell, or walk with the arrow keys.",
           {std::move(block)}};
@@ -263,8 +325,9 @@ std::string short_name(const Json& check) {
 Tab tab_of(const CheckedCapture& capture, std::size_t number, std::string_view limits) {
   Tab tab{short_name(capture.check) + ": " +
           std::string(label_of(capture.check.at("verdict").at("name").get<std::string>()))};
-  tab.sections = {verdict_section(capture, limits), sweep_section(capture), map_section(number),
-                  plane_section(capture)};
+  const bool fresh = is_fresh(capture);
+  tab.sections = {verdict_section(capture, limits), fresh ? expected_section(capture) : sweep_section(capture),
+                  map_section(number, fresh), plane_section(capture)};
   if (!capture.pictures.heads.empty()) tab.sections.push_back(attention_section(capture.pictures));
   tab.sections.push_back(numbers_section(number));
   return tab;
@@ -272,8 +335,9 @@ Tab tab_of(const CheckedCapture& capture, std::size_t number, std::string_view l
 
 }  // namespace
 
-std::string check_page(std::span<const CheckedCapture> captures, std::string_view limits) {
+std::string check_page(std::span<const CheckedCapture> captures, std::string_view limits, std::optional<Tab> first) {
   Page page;
+  if (first) page.tabs.push_back(std::move(*first));
   page.title = captures.size() == 1 ? "levelhead check: " + short_name(captures[0].check) : "levelhead check";
   page.definitions = definitions_json();
   page.data = Json::array();

@@ -36,15 +36,17 @@ struct AttentionPictures {
 struct CheckedCapture {
   Json check;                         ///< the object that --json writes
   std::string facts{}, scale{};       ///< what was judged, which scale: one line each
-  std::string h75{}, next{};          ///< words: the number with its distances, what to do
+  std::string evidence{}, next{};     ///< words: the number with its distances, what to do
   std::string from{};                 ///< "from 10 of 30 layers", or empty
   std::vector<std::int64_t> n_max{};  ///< the most keys a row sees, by layer and head as in `check`
-  std::vector<SweepPoint> sweep{};    ///< by multiplier
+  std::vector<SweepPoint> sweep{};    ///< by multiplier; not of fresh weights
   std::vector<Mark> sweep_marks{};    ///< other scales worth marking, across x
   AttentionPictures pictures{};
 };
 
 /// limits: words, how far a verdict can be trusted.
-std::string check_page(std::span<const CheckedCapture> captures, std::string_view limits);
+/// first: a tab before those of the captures.
+std::string check_page(std::span<const CheckedCapture> captures, std::string_view limits,
+                       std::optional<Tab> first = std::nullopt);
 
 }  // namespace levelhead::report

@@ -17,9 +17,17 @@ constexpr std::array all{
     Definition{"h75", "H75",
                "The 75th percentile of the entropy ratios of all heads: a quarter of the heads lie above it. The "
                "verdict is made of it alone."},
-    Definition{"level", "level", "H75 lies between its limits, where it lies in healthy trained models."},
-    Definition{"too_sharp", "too sharp", "H75 is below 0.48: weights stick to single keys in too many heads."},
-    Definition{"too_flat", "too flat", "H75 is above 0.90: weights are nearly the same for all keys in most heads."},
+    Definition{
+        "level", "level",
+        "H75 lies between its limits, where it lies in healthy trained models; of fresh weights, every spread is "
+        "within 10 % of 1."},
+    Definition{"too_sharp", "too sharp",
+               "H75 is below 0.48: weights stick to single keys in too many heads. Of fresh weights: the spread is "
+               "above 1."},
+    Definition{
+        "too_flat", "too flat",
+        "H75 is above 0.90: weights are nearly the same for all keys in most heads. Of fresh weights: the spread "
+        "is below 1."},
     Definition{"undecided", "undecided", "Too few heads, too few keys, or only a part was asked for."},
     Definition{"broken", "broken", "A row holds a NaN that softmax can see."},
     Definition{
@@ -33,6 +41,10 @@ constexpr std::array all{
     Definition{"logit_std", "logit deviation", "Standard deviation of the logits over all pairs."},
     Definition{"logit_std_within", "spread",
                "Standard deviation of the logits about the mean of their own row: the part that softmax can see."},
+    Definition{"expected_spread", "expected spread",
+               "The spread that the means, variances and correlation of single components of q and k let expect, were "
+               "they independent of each other."},
+    Definition{"suggested_scale", "suggested scale", "The scale in use over the spread: it would make the spread 1."},
     Definition{"logit_max", "largest logit", "Over all rows."},
     Definition{"logit_min", "smallest logit", "Over all rows."},
     Definition{"absmax_uncapped", "largest size", "The largest absolute logit before caps and biases."},

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "cli/driver.hpp"
+#include "cli/text.hpp"
 
 namespace levelhead::test {
 namespace {
@@ -130,14 +130,6 @@ TEST(Check, JsonFileComesBesideTheText) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"out.jsonl"});
 }
 
-// Words with single spaces between them, however they were wrapped.
-std::string unwrapped(const std::string& text) {
-  std::istringstream stream(text);
-  std::string words;
-  for (std::string word; stream >> word;) words += word + " ";
-  return words;
-}
-
 TEST(Check, TextSaysTheVerdictItsNumbersAndItsLimits) {
   const std::string text = unwrapped(run({"check", decoder, "--scale", "1"}).out);
   for (const char* part :
@@ -147,11 +139,6 @@ TEST(Check, TextSaysTheVerdictItsNumbersAndItsLimits) {
         "factors of 2 are often missed", "A loss sweep over the scale is better evidence", "--scale 0.125"})
     EXPECT_THAT(text, HasSubstr(part));
   EXPECT_THAT(run({"check", encoder}).out, Not(HasSubstr("Likely mistake")));
-}
-
-std::size_t characters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 TEST(Check, TextFitsTheColumns) {
@@ -216,8 +203,8 @@ TEST(Check, WrongUseIsStatusTwo) {
                                                            {{"--align", "up"}, "'up'"},
                                                            {{"--threads", "0"}, "--threads"},
                                                            {{"--report", "-"}, "--report"},
-                                                           {{"--fresh"}, "--fresh"},
-                                                           {{"--compare", "a"}, "--compare"}};
+                                                           {{"--fresh=perhaps"}, "--fresh"},
+                                                           {{"--compare"}, "--compare"}};
   for (const auto& [options, sentence] : all) {
     SCOPED_TRACE(sentence);
     Arguments arguments{"check", encoder};
