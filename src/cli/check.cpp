@@ -143,7 +143,9 @@ void run_compare(Results& results, const CaptureOptions& options) {
   const Comparison comparison = compare(a, b);
   if (results.text()) write_stdout(compare_text(results.screen, comparison));
   if (results.arguments.json) results.json = to_line(compare_json(comparison));
-  if (results.arguments.report) results.first_tab = compare_tab(comparison);
+  if (!results.arguments.report) return;
+  results.first_tab = compare_tab(comparison);
+  results.reports[0].label = "A: ", results.reports[1].label = "B: ";
 }
 
 int run(const CheckArguments& arguments) {

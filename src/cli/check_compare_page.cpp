@@ -17,6 +17,7 @@ using report::Series;
 using report::Table;
 
 constexpr std::size_t most_heads = 20;  // of the table of changes
+constexpr std::size_t most_ticks = 16;
 
 Json name_json(const Capture& capture) { return capture.model ? Json(*capture.model) : Json("not given"); }
 
@@ -45,6 +46,9 @@ Series side_series(const Comparison& comparison, const Compared& shown, bool fir
 Chart layers_chart(const Comparison& comparison, const Compared& shown) {
   Chart chart{.title = std::string(shown.title), .x = {.title = "layer"}, .y = {.title = "mean over heads", .min = 0}};
   if (shown.name == "entropy_ratio") chart.y.max = 1;
+  if (comparison.layers.size() <= most_ticks)  // else the chart chooses, and not between layers
+    for (const LayerPair& pair : comparison.layers)
+      chart.x.ticks.emplace_back(static_cast<double>(pair.number), std::to_string(pair.number));
   chart.series = {side_series(comparison, shown, true), side_series(comparison, shown, false)};
   return chart;
 }
@@ -63,7 +67,9 @@ Table heads_table(const Comparison& comparison) {
 report::Tab compare_tab(const Comparison& comparison) {
   report::Tab tab{.title = "A and B"};
   tab.sections.push_back(
-      {.title = "A and B, side by side", .lead = differs_text(comparison), .blocks = {block(sides_table(comparison))}});
+      {.title = "A and B, side by side",
+       .lead = differs_text(comparison),
+       .blocks = {block(sides_table(comparison)), report::words(limits_text(comparison.a->judged.rule()))}});
   report::Section layers{.title = "Layer by layer", .lead = "Means over the heads of a layer."};
   for (const Compared& shown : comparison.shown) layers.blocks.push_back(block(layers_chart(comparison, shown)));
   tab.sections.push_back(std::move(layers));

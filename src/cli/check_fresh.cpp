@@ -113,10 +113,10 @@ std::string fresh_evidence_text(const FreshVerdict& fresh, const Judged& judged)
   if (!fresh.spread) return "The spread within rows can't be given: no head has a row with two keys.";
   const std::vector<MeasuredHead> heads = all_heads(judged);
   std::string text = fmt::format(
-      "The spread within rows of {} has the median {:.3f} (should be 1) and runs from {:.3f} to {:.3f}; {} not within "
-      "10 % of 1.",
+      "The spread within rows of {} has the median {:.3f} (should be 1) and runs from {:.3f} to {:.3f}; {} within 10 % "
+      "of 1.",
       counted(fresh.heads, "head", "heads"), *fresh.spread, range_of(heads).least, range_of(heads).most,
-      counted(fresh.outside, "is", "are"));
+      fresh.outside == 0 ? "all are" : counted(fresh.outside, "is not", "are not"));
   if (const auto expected = median(heads, &MeasuredHead::expected_spread))
     text += fmt::format(" From the components alone {:.3f} is expected.", *expected);
   if (fresh.suggested_scale)

@@ -23,6 +23,7 @@
     };
     const zone = el("div", {class: "zone"});
     const [from, to, now] = [low, high, value].map(rule.place);
+    const beside = now < 0.05 ? "left" : now > 0.95 ? "right" : "middle";  // so that the number stays on the page
     zone.style.left = percent(from);
     zone.style.width = percent(to - from);
     return el("div", {class: "level", role: "img",
@@ -31,7 +32,7 @@
                  at("right", 1, rule.right)),
               el("div", {class: "tube"}, zone, at("limit", from), at("limit", to), at("bubble", now)),
               el("div", {class: "marks"}, at("middle", from, low.toFixed(2)), at("middle", to, high.toFixed(2)),
-                 at("middle now", now, el("b", {"data-number": rule.number, "data-value": value}, short(value)))));
+                 at(beside + " now", now, el("b", {"data-number": rule.number, "data-value": value}, short(value)))));
   }
 
   kinds.verdict = (block) => {

@@ -161,10 +161,7 @@ Section expected_section(const CheckedCapture& capture) {
   chart.x = {.title = "expected spread", .min = 0, .max = most};
   chart.y = {.title = "spread of the logits in a row", .min = 0, .max = most};
   chart.series = {std::move(heads), std::move(equal)};
-  chart.marks = {
-      {Mark::Across::y, FreshVerdict::low_limit, FreshVerdict::high_limit, "level"},
-      {.axis = Mark::Across::y, .at = 1, .label = "1"},
-  };
+  chart.marks = {{Mark::Across::y, FreshVerdict::low_limit, FreshVerdict::high_limit, "level"}};
   return {"What the components let expect",
           "With twice the scale every [spread](logit_std_within) is twice as large, and so is what is expected.",
           {block(chart)}};
@@ -323,7 +320,7 @@ std::string short_name(const Json& check) {
 }
 
 Tab tab_of(const CheckedCapture& capture, std::size_t number, std::string_view limits) {
-  Tab tab{short_name(capture.check) + ": " +
+  Tab tab{capture.label + short_name(capture.check) + ": " +
           std::string(label_of(capture.check.at("verdict").at("name").get<std::string>()))};
   const bool fresh = is_fresh(capture);
   tab.sections = {verdict_section(capture, limits), fresh ? expected_section(capture) : sweep_section(capture),

@@ -35,6 +35,7 @@ struct AttentionPictures {
 
 struct CheckedCapture {
   Json check;                         ///< the object that --json writes
+  std::string label{};                ///< before the name of its tab
   std::string facts{}, scale{};       ///< what was judged, which scale: one line each
   std::string evidence{}, next{};     ///< words: the number with its distances, what to do
   std::string from{};                 ///< "from 10 of 30 layers", or empty

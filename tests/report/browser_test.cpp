@@ -103,6 +103,37 @@ TEST_F(Browser, FitsAPhoneAndDrawsEveryPicture) {
   EXPECT_THAT(seen.page.at("tip"), StartsWith("entropy ratio "));
 }
 
+TEST_F(Browser, FreshWeightsShowTheSpread) {
+  const Reported reported = report({"--fresh"});
+  const Seen seen = look_at(reported.html);
+  expect_faultless(seen);
+  ASSERT_EQ(seen.page.at("panels").size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Json &panel = seen.page.at("panels")[i], &json = reported.json[i];
+    EXPECT_THAT(panel.at("heading"), StartsWith("Too sharp: "));
+    EXPECT_EQ(panel.at("spread").get<double>(), json.at("verdict").at("spread").get<double>());
+    EXPECT_TRUE(panel.at("h75").is_null()) << "it is not judged";
+    ASSERT_EQ(panel.at("maps").size(), 9U);
+    for (const auto& [name, cells] : panel.at("maps").items()) expect_map(cells, json.at("layers"), name);
+    expect_table(panel.at("table"), json.at("layers"));
+    EXPECT_LE(panel.at("width"), seen.page.at("room"));
+  }
+}
+
+TEST_F(Browser, ComparesTwoCaptures) {
+  const Folder folder;
+  write_hostile(folder.file("a"));
+  const Seen seen = look_at(report({"--compare", folder.file("a"), "embedded:minilm-l6-qkv.safetensors"}).html);
+  expect_faultless(seen);
+  ASSERT_EQ(seen.page.at("panels").size(), 3U);
+  const Json& both = seen.page.at("panels")[0];
+  EXPECT_THAT(both.at("heading"), StartsWith("A and B"));
+  ASSERT_EQ(both.at("canvases").size(), 2U);
+  for (const Json& canvas : both.at("canvases")) EXPECT_GT(canvas.at("drawn"), 1000);
+  for (const Json& panel : seen.page.at("panels")) EXPECT_LE(panel.at("width"), seen.page.at("room"));
+  EXPECT_THAT(seen.page.at("panels")[1].at("facts"), StartsWith(hostile));
+}
+
 TEST_F(Browser, HostileNamesAreShownAndDoNothing) {
   const Folder folder;
   write_hostile(folder.file("a"));

@@ -25,6 +25,35 @@ TEST(CheckPage, HoldsTheJsonOfTheSameRun) {
   EXPECT_LT(reported.html.size(), 1'500'000U);
 }
 
+TEST(CheckPage, FreshWeightsHaveNoSweep) {
+  const Reported reported = report({"--fresh"});
+  EXPECT_EQ(reported.data().at("data"), Json(reported.json));
+  EXPECT_EQ(reported.block(0, "chart").at("x").at("title"), "expected spread");
+  EXPECT_EQ(reported.block(0, "chart").at("series")[0].at("points").size(), 72U);
+  EXPECT_EQ(reported.block(0, "head_map").at("quantities")[0].at("name"), "logit_std_within");
+  EXPECT_THAT(reported.block(0, "verdict").at("limits").get<std::string>(), HasSubstr("For untrained weights"));
+  EXPECT_THAT(reported.html, Not(HasSubstr("multiple of the scale in use")));
+}
+
+TEST(CheckPage, ComparedCapturesComeAfterWhatDiffers) {
+  const Folder folder;
+  write_hostile(folder.file("a"));
+  write_hostile(folder.file("b"));
+  const Reported reported = report({"--compare", folder.file("a"), folder.file("b")});
+  ASSERT_EQ(reported.json.size(), 1U);
+  EXPECT_EQ(reported.data().at("data"), reported.json[0].at("captures"));
+  const Json tabs = reported.data().at("tabs");
+  ASSERT_EQ(tabs.size(), 3U);
+  EXPECT_EQ(tabs[0].at("title"), "A and B");
+  EXPECT_THAT(tabs[1].at("title").get<std::string>(), ::testing::StartsWith("A: "));
+  EXPECT_THAT(tabs[2].at("title").get<std::string>(), ::testing::StartsWith("B: "));
+  const Json sides = reported.block(0, "table");
+  EXPECT_EQ(sides.at("rows")[1], Json({"model", hostile, hostile}));
+  EXPECT_THAT(tabs[0].dump(), HasSubstr("figures are identical"));
+  EXPECT_THAT(tabs[0].dump(), HasSubstr("Evidence, never proof"));
+  EXPECT_EQ(reported.block(1, "verdict").at("file"), folder.file("a"));
+}
+
 TEST(CheckPage, TextAndJsonAreAsWithoutIt) {
   const Folder folder;
   const Finished with = run({"check", "--report", folder.file("page.html")}), without = run({"check"});
@@ -77,20 +106,21 @@ TEST(CheckPage, EveryStatisticFlagAndVerdictIsDefined) {
     EXPECT_TRUE(known.contains(std::string(name))) << name;
   });
   for (const char* name : {"flat", "frozen", "sink", "local", "nan", "empty", "broken", "undecided", "too_sharp",
-                           "too_flat", "level", "h75"})
+                           "too_flat", "level", "h75", "expected_spread", "suggested_scale"})
     EXPECT_TRUE(known.contains(name)) << name;
 }
 
 TEST(CheckPage, EveryMarkedTermIsDefined) {
-  const Reported reported = report({});
-  const Json page = reported.data();
-  const std::string text = page.at("tabs").dump();
-  std::size_t marks = 0;
-  for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1), ++marks) {
-    const std::string term = text.substr(at + 2, text.find(')', at) - at - 2);
-    EXPECT_TRUE(page.at("definitions").contains(term)) << term;
+  for (const Arguments& arguments : {Arguments{}, Arguments{"--fresh"}, Arguments{"--compare"}}) {
+    const Json page = report(arguments).data();
+    const std::string text = page.at("tabs").dump();
+    std::size_t marks = 0;
+    for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1), ++marks) {
+      const std::string term = text.substr(at + 2, text.find(')', at) - at - 2);
+      EXPECT_TRUE(page.at("definitions").contains(term)) << term;
+    }
+    EXPECT_GT(marks, 10U);
   }
-  EXPECT_GT(marks, 10U);
 }
 
 TEST(CheckPage, HostileNamesStayText) {

@@ -22,6 +22,7 @@ async function maps(panel, page) {
 
 async function tables(panel) {
   const details = panel.querySelector("details.all-heads");
+  if (!details) return null;
   details.open = true;
   await pause(50);
   return {
@@ -60,9 +61,10 @@ async function look(frame) {
     if (tabs.length > 0) tabs[seen.panels.length].click();
     await pause(200);
     const h75 = panel.querySelector("[data-number=h75]");
+    const number = (name) => Number(panel.querySelector("[data-number=" + name + "]")?.dataset.value ?? NaN);
     seen.panels.push({
       heading: panel.querySelector("h2").textContent, h75: h75 && Number(h75.dataset.value),
-      h75_text: h75 && h75.textContent, facts: panel.querySelector(".facts").innerText, maps: await maps(panel, page),
+      h75_text: h75 && h75.textContent, facts: panel.querySelector(".facts")?.innerText, spread: number("spread"), maps: await maps(panel, page),
       table: await tables(panel), attention: attention(panel), canvases: canvases(panel), width: root.scrollWidth,
     });
   }
