@@ -23,10 +23,8 @@ Json name_json(const Capture& capture) { return capture.model ? Json(*capture.mo
 
 Table sides_table(const Comparison& comparison) {
   const Checked &a = *comparison.a, &b = *comparison.b;
-  const std::vector<std::string> verdicts = verdict_lines(comparison);
   return {.columns = {"", "A", "B"},
-          .rows = {{"verdict", verdicts[0], verdicts[1]},
-                   {"model", name_json(a.capture), name_json(b.capture)},
+          .rows = {{"model", name_json(a.capture), name_json(b.capture)},
                    {"file", a.capture.file.name(), b.capture.file.name()},
                    {"what", facts_text(a.capture, a.judged), facts_text(b.capture, b.judged)},
                    {"scale", scale_text(a.capture, a.judged), scale_text(b.capture, b.judged)}}};
@@ -66,10 +64,12 @@ Table heads_table(const Comparison& comparison) {
 
 report::Tab compare_tab(const Comparison& comparison) {
   report::Tab tab{.title = "A and B"};
+  const std::vector<std::string> verdicts = verdict_lines(comparison);
   tab.sections.push_back(
       {.title = "A and B, side by side",
        .lead = differs_text(comparison),
-       .blocks = {block(sides_table(comparison)), report::words(limits_text(comparison.a->judged.rule()))}});
+       .blocks = {report::words("A: " + verdicts[0] + "."), report::words("B: " + verdicts[1] + "."),
+                  block(sides_table(comparison)), report::words(limits_text(comparison.a->judged.rule()))}});
   report::Section layers{.title = "Layer by layer", .lead = "Means over the heads of a layer."};
   for (const Compared& shown : comparison.shown) layers.blocks.push_back(block(layers_chart(comparison, shown)));
   tab.sections.push_back(std::move(layers));

@@ -50,7 +50,8 @@ std::string compare_table(const Screen& screen, const Comparison& comparison) {
             fmt::format("       {:^18}   {:^18}", comparison.shown[0].title, comparison.shown[1].title)) +
       "\n" +
       paint(screen, Colour::dim,
-            fmt::format("layer  {0:>5} {1:>5} {2:>6}   {0:>5} {1:>5} {2:>6}   {3}", "A", "B", "change", "heads")) +
+            fmt::format("layer  {0:>5} {1:>5} {2:>6}   {0:>5} {1:>5} {2:>6}   {3}", "A", "B", "change",
+                        screen.columns < 80 ? "heads" : "heads that changed most")) +
       "\n";
   for (const LayerPair& layer : comparison.layers) {
     std::string line = fmt::format(

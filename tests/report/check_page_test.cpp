@@ -48,7 +48,7 @@ TEST(CheckPage, ComparedCapturesComeAfterWhatDiffers) {
   EXPECT_THAT(tabs[1].at("title").get<std::string>(), ::testing::StartsWith("A: "));
   EXPECT_THAT(tabs[2].at("title").get<std::string>(), ::testing::StartsWith("B: "));
   const Json sides = reported.block(0, "table");
-  EXPECT_EQ(sides.at("rows")[1], Json({"model", hostile, hostile}));
+  EXPECT_EQ(sides.at("rows")[0], Json({"model", hostile, hostile}));
   EXPECT_THAT(tabs[0].dump(), HasSubstr("figures are identical"));
   EXPECT_THAT(tabs[0].dump(), HasSubstr("Evidence, never proof"));
   EXPECT_EQ(reported.block(1, "verdict").at("file"), folder.file("a"));
