@@ -47,7 +47,7 @@ std::string compare_table(const Screen& screen, const Comparison& comparison) {
   const std::size_t fixed = 5 + 2 + 18 + 3 + 18 + 3;
   std::string text =
       paint(screen, Colour::dim,
-            fmt::format("       {:^18}   {:^18}", comparison.shown[0].title, comparison.shown[1].title)) +
+            fmt::format("       {:^18}         {}", comparison.shown[0].title, comparison.shown[1].title)) +
       "\n" +
       paint(screen, Colour::dim,
             fmt::format("layer  {0:>5} {1:>5} {2:>6}   {0:>5} {1:>5} {2:>6}   {3}", "A", "B", "change",

@@ -132,6 +132,7 @@ std::string fresh_next_text(const Capture& capture, const Judged& judged) {
     return capture.scale == 0 ? "the scale is 0, so every logit is: look at the line that scales q k."
                               : "look at q and k: no scale gives such logits a spread of 1.";
   std::string text = fmt::format("the scale {:.6g} would give a median of 1", *fresh.suggested_scale);
+  if (judged.D > 0) text += fmt::format(" (1/sqrt(D) is {:.6g})", 1 / std::sqrt(static_cast<double>(judged.D)));
   if (const auto& mistake = judged.verdict.likely_mistake)
     text += fmt::format(", and the one in use equals {}", *mistake);
   text += ": look at the line that scales q k, and at how q and k are initialised.";

@@ -115,7 +115,8 @@ std::string next_text(const Capture& capture, const Judged& judged) {
 
 std::string limits_text(Rule rule) {
   if (rule == Rule::fresh)
-    return "For untrained weights: H75 is not judged, it would call them flat, and trained models have heads with a "
+    return "For untrained weights: H75 is not judged, they lie about its flat limit, and trained models have heads "
+           "with a "
            "spread from 0.5 to 13. Chance moves the spread of a head by about 1/sqrt(D times tokens), so over few "
            "tokens a right scale can miss. A spread of 1 is where the textbook starts, no proof that training goes "
            "well: a loss sweep over the scale is better evidence.";

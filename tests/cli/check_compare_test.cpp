@@ -179,8 +179,10 @@ TEST(CheckCompare, TextFitsTheColumnsWithAndWithoutUtf8) {
   const Changed files;
   for (const char* columns : {"40", "80", "120"})
     for (const Arguments& both : {Arguments{encoder, decoder}, Arguments{encoder, encoder, "--fresh", "--scale", "1"}})
-      for (const std::string& line : compare(both, {{"COLUMNS", columns}}).lines())
+      for (const std::string& line : compare(both, {{"COLUMNS", columns}}).lines()) {
         EXPECT_LT(characters(line), std::max(60UL, std::stoul(columns))) << line;  // 60 is the least it sets text for
+        EXPECT_FALSE(line.ends_with(' ')) << line;
+      }
   const Finished ascii = compare({files.a, files.b}, {{"LC_ALL", "C"}, {"COLUMNS", "40"}});
   for (const char c : ascii.out) ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~')) << ascii.out;
 }

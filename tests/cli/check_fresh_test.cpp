@@ -85,7 +85,7 @@ TEST(CheckFresh, TrainedModelsAreNotLevel) {
 
 TEST(CheckFresh, StrictGoesByTheSpread) {
   EXPECT_EQ(check({}, 0.125, {"--fresh", "--strict"}).status, 0);
-  EXPECT_EQ(check({.layers = 5}, 0.125, {"--strict"}).status, 3) << "H75 calls fresh weights too flat";
+  EXPECT_EQ(check({.layers = 5, .tokens = 256}, 0.125, {"--strict"}).status, 3) << "H75 calls fresh weights too flat";
   EXPECT_EQ(check({}, 1, {"--fresh", "--strict"}).status, 3);
   EXPECT_EQ(check({}, 1, {"--fresh", "--strict", "--scale", "0.125"}).status, 0);
 }
@@ -124,10 +124,10 @@ TEST(CheckFresh, NothingToSuggestForZeros) {
 
 TEST(CheckFresh, TextSaysTheSpreadTheScaleAndTheLimits) {
   const std::string text = unwrapped(check({}, 1, {"--fresh"}).out);
-  for (const char* part :
-       {"Verdict: too_sharp, as fresh weights", "Likely mistake: the scale is 1 ", "(should be 1)",
-        "From the components alone", "Suggested scale, for a median of 1: 0.12", "--fresh --scale 0.12",
-        "8 are not within 10 % of 1", "H75 is not judged", "1/sqrt(D times tokens)", "a loss sweep"})
+  for (const char* part : {"Verdict: too_sharp, as fresh weights", "Likely mistake: the scale is 1 ", "(should be 1)",
+                           "From the components alone", "(1/sqrt(D) is 0.125)",
+                           "Suggested scale, for a median of 1: 0.12", "--fresh --scale 0.12",
+                           "8 are not within 10 % of 1", "H75 is not judged", "1/sqrt(D times tokens)", "a loss sweep"})
     EXPECT_THAT(text, HasSubstr(part)) << text;
   EXPECT_THAT(text, Not(HasSubstr("H75, the 75th")));
   EXPECT_THAT(text, Not(HasSubstr("No one scale")));
