@@ -1,4 +1,7 @@
 // Any bytes as the capture that `levelhead check` judges: a verdict or an error, as text and as JSON.
+#include <array>
+
+#include "cli/check_compare.hpp"
 #include "cli/check_output.hpp"
 #include "fuzz/target.hpp"
 
@@ -19,30 +22,50 @@ bool is_small(const cli::Capture& capture) {
   return pairs <= most_pairs;
 }
 
-void judge(const cli::Capture& capture) {
+constexpr std::array screens{cli::Screen{80, true, true}, cli::Screen{20, false, false}};
+
+void require_ascii(const cli::Screen& screen, const std::string& text) {
+  require(screen.utf8 || std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; }),
+          "a screen without UTF-8 gets ASCII");
+}
+
+void require_json(const cli::Json& json) { require(cli::Json::accept(cli::to_line(json)), "JSON is valid"); }
+
+void judge(const cli::Capture& capture, cli::Rule rule) {
   cli::Selection selection;
   for (int part = 0; part < 2; ++part) {
-    const cli::Judged judged = cli::measure(capture, selection, 1);
-    for (const cli::Screen& screen : {cli::Screen{80, true, true}, cli::Screen{20, false, false}}) {
-      std::string text = cli::header_text(screen, capture, judged) + cli::layer_table(screen, judged) +
-                         cli::head_table(screen, judged) + cli::verdict_text(screen, capture, judged);
+    const cli::Judged judged = cli::measure(capture, selection, rule, 1);
+    for (const cli::Screen& screen : screens) {
+      std::string text = cli::header_text(screen, capture, judged) + cli::verdict_text(screen, capture, judged);
+      text += rule == cli::Rule::fresh ? cli::fresh_layer_table(screen, judged) : cli::layer_table(screen, judged);
+      text += rule == cli::Rule::fresh ? cli::fresh_head_table(screen, judged) : cli::head_table(screen, judged);
       if (selection.head) text += cli::row_tables(screen, capture, judged);
-      require(screen.utf8 || std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; }),
-              "a screen without UTF-8 gets ASCII");
+      require_ascii(screen, text);
     }
-    const std::string json = cli::to_line(cli::check_json(capture, judged));
-    require(cli::Json::accept(json), "JSON is valid");
+    require_json(cli::check_json(capture, judged));
     selection.layer = capture.layers.back().number;
     selection.head = 0;
   }
+}
+
+/// Against itself at another scale.
+void compare(cli::Checked a, cli::Checked b) {
+  b.capture.scale *= 2;
+  for (cli::Checked* side : {&a, &b}) side->judged = cli::measure(side->capture, {}, cli::Rule::h75, 1);
+  const cli::Comparison comparison = cli::compare(a, b);
+  for (const cli::Screen& screen : screens) require_ascii(screen, cli::compare_text(screen, comparison));
+  require_json(cli::compare_json(comparison));
 }
 
 void run(std::span<const std::byte> bytes) {
   try {
     cli::CaptureOptions options;
     options.align = Align::bottom_right();
-    const cli::Capture capture = cli::read_capture(SafetensorsFile::from_bytes(bytes, "fuzzed"), options);
-    if (is_small(capture)) judge(capture);
+    const auto read = [&] { return cli::read_capture(SafetensorsFile::from_bytes(bytes, "fuzzed"), options); };
+    const cli::Capture capture = read();
+    if (!is_small(capture)) return;
+    for (const cli::Rule rule : {cli::Rule::h75, cli::Rule::fresh}) judge(capture, rule);
+    compare({read(), {}}, {read(), {}});
   } catch (const FileError&) {
   } catch (const Error& refused) {
     require(std::string_view(refused.what()).starts_with("fuzzed: "),
