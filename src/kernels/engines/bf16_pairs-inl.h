@@ -11,6 +11,7 @@
 #endif
 
 #include "kernels/driver/tasks.hpp"
+#include "kernels/driver/tile-inl.h"
 #include "kernels/driver/vector-inl.h"
 
 #if LEVELHEAD_AVX512_BF16
@@ -133,7 +134,7 @@ struct Bf16Pairs {
   template <int R, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
     Vec s[R][tile_vectors];
-    zeros(s);
+    clear_tile(s);
     accumulate(q, query_elements(D), k + 2 * offset, block_keys, query_elements(D) / 2, s);
     stage(s);
   }
@@ -234,15 +235,6 @@ struct Bf16Pairs {
     return finite;
   }
 
-  template <int R, int C>
-  static HWY_INLINE void zeros(Vec (&s)[R][C]) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) s[r][x] = zero();
-    }
-  }
-
   // s[r][x] += <pair k of a[r], pair k of b[x]> over `count` pairs. a [R][a_stride], b [count][b_words][2].
   template <int R, int C>
   static HWY_INLINE void accumulate(const std::uint16_t* a, std::int64_t a_stride, const std::uint16_t* b,
@@ -264,18 +256,10 @@ struct Bf16Pairs {
   static HWY_INLINE void columns(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
                                  std::int64_t width, float* o) {
     Vec s[R][C];
-    zeros(s);
+    clear_tile(s);
     const int count = (to + 1 - from) / 2;
     accumulate(weights + from, block_keys, v + from * width, width, count, s);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      if (words[r] == 0) continue;
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) {
-        float* const to_o = o + r * width + x * lanes;
-        store(hn::Add(load(to_o), s[r][x]), to_o);
-      }
-    }
+    add_tile(s, words, width, o);
   }
 };
 

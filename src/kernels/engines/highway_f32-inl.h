@@ -8,6 +8,7 @@
 #endif
 
 #include "kernels/driver/tasks.hpp"
+#include "kernels/driver/tile-inl.h"
 #include "kernels/driver/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -82,7 +83,7 @@ struct HighwayF32 {
   template <int R, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
     Vec s[R][tile_vectors];
-    clear(s);
+    clear_tile(s);
     const float* key = k + offset;
     for (std::int64_t c = 0; c < D; ++c, key += block_keys) multiply_add(q + c, D, key, s);
     stage(s);
@@ -125,15 +126,6 @@ struct HighwayF32 {
   }
 
  private:
-  template <int R, int C>
-  static HWY_INLINE void clear(Vec (&s)[R][C]) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) s[r][x] = zero();
-    }
-  }
-
   // s[r][x] += a[r * stride] * b[x]
   template <int R, int C>
   static HWY_INLINE void multiply_add(const float* a, std::int64_t stride, const float* b, Vec (&s)[R][C]) {
@@ -152,17 +144,9 @@ struct HighwayF32 {
   static HWY_INLINE void columns(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
                                  std::int64_t width, float* o) {
     Vec s[R][C];
-    clear(s);
+    clear_tile(s);
     for (int j = from; j < to; ++j) multiply_add(weights + j, block_keys, v + j * width, s);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      if (words[r] == 0) continue;
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) {
-        float* const to_o = o + r * width + x * lanes;
-        store(hn::Add(load(to_o), s[r][x]), to_o);
-      }
-    }
+    add_tile(s, words, width, o);
   }
 };
 
