@@ -1,6 +1,6 @@
 # The project's commands: `make` lists them. Each installs what is missing first (scripts/packages.txt).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-more fuzz format install clean
+.PHONY: help setup build demo test test-more coverage fuzz format install clean
 # The tools that setup installs come before others of the same name, such as a cmake from pip.
 export PATH := /usr/bin:$(PATH)
 JOBS := $(shell nproc)
@@ -32,6 +32,11 @@ test-more: ## lint, and run all tests with the thread sanitizer (slower)
 	scripts/lint.sh
 	scripts/build.sh tsan
 	ctest --preset tsan -j $(JOBS)
+
+coverage: ## count the lines and error sentences that the tests reach: build/coverage/html/index.html
+	@scripts/setup.sh build test coverage
+	scripts/build.sh coverage
+	scripts/coverage.sh
 
 fuzz: ## try the readers and attend on mutated input, FUZZ_SECONDS (60) for each of three fuzzers
 	@scripts/setup.sh build fuzz

@@ -61,6 +61,12 @@ TEST(AttendRefuses, AnOutputThatIsTheInput) {
   EXPECT_EQ(run({"attend", "--input", folder.file("in"), "--output", folder.file("out")}).status, 0);
 }
 
+TEST(AttendRefuses, AnInputWithoutName) {
+  const Finished result = run({"attend", "--input", "", "--output", "x"});
+  expect_one_line(result, 2);
+  EXPECT_THAT(result.err, HasSubstr("--input is given an empty name"));
+}
+
 TEST(AttendRefuses, RanksThatDiffer) {
   Folder folder;
   expect_one_line(attend({{"q", ones({2, 4, 4})}}, {}, folder), 2);

@@ -203,6 +203,7 @@ TEST(Check, WrongUseIsStatusTwo) {
                                                            {{"--align", "up"}, "'up'"},
                                                            {{"--threads", "0"}, "--threads"},
                                                            {{"--report", "-"}, "--report"},
+                                                           {{""}, "FILE is given an empty name"},
                                                            {{"--fresh=perhaps"}, "--fresh"},
                                                            {{"--compare"}, "--compare"}};
   for (const auto& [options, sentence] : all) {
@@ -215,6 +216,18 @@ TEST(Check, WrongUseIsStatusTwo) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(sentence));
   }
+}
+
+// A file of some hundred bytes that names more rows than any memory holds.
+TEST(Check, MoreRowsThanAnyMemoryAreStatusOne) {
+  const Folder folder;
+  constexpr std::int64_t rows = std::int64_t{1} << 57;
+  const Tensor empty(DType::f32, {0});
+  write(folder.file("x"), {{"layers.0.q", empty, {1, rows, 0}}, {"layers.0.k", empty, {1, 1, 0}}},
+        {{"scale", "1"}, {"causal", "false"}});
+  const Finished result = run({"check", folder.file("x")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, "levelhead check: out of memory: the tensors of this call are larger than any memory\n");
 }
 
 TEST(Check, FailuresAreStatusOne) {

@@ -84,6 +84,20 @@ TEST(Backward, F64Types) {
   EXPECT_EQ(sentence(run), "dsinks [2] is f32 but must be f64, as everything measured beside f64 q");
 }
 
+// Without a head nothing is written, yet no product of sizes may wrap.
+TEST(Backward, BiasOfMoreSumsThan64Bits) {
+  constexpr std::int64_t queries = std::int64_t{1} << 40, keys = std::int64_t{1} << 21;
+  float one = 0;
+  const TensorView q(&one, DType::f32, {1, 0, queries, 1}), k(&one, DType::f32, {1, 0, keys, 1});
+  Inputs inputs{q, k, k};
+  inputs.bias = TensorView(&one, DType::f32, {0, queries, keys});
+  Gradients gradients;
+  gradients.dbias = MutableTensorView(&one, DType::f32, {0, queries, keys});
+  const OutputGradients incoming{{}, TensorView(&one, DType::f32, {1, 0, queries})};
+  EXPECT_EQ(sentence([&] { make_backward(make_problem(inputs, {}), inputs, {}, {{}}, incoming, gradients); }),
+            "dbias [0, 1099511627776, 2097152] overflows: its sums of 8 bytes exceed 64 bits");
+}
+
 class OutputsRefused : public ::testing::TestWithParam<Wrong> {};
 
 TEST_P(OutputsRefused, SaysWhy) {
@@ -104,6 +118,12 @@ const Wrong outputs_refused[] = {
      "lse [2, 4, 5] is f64 but must be f32, as everything measured beside f32 or 16-bit q"},
     {"StateSize", [](Call& c) { c.outputs.state = c.outputs.state.first(39); },
      "state holds 39 rows but must be empty or hold B * Hq * Nq = 2 * 4 * 5 = 40"},
+    {"StateAddress",
+     [](Call& c) {
+       const auto between = reinterpret_cast<std::uintptr_t>(c.state.data()) + 1;
+       c.outputs.state = {reinterpret_cast<RowState*>(between), c.state.size()};
+     },
+     "state starts at an address that is no multiple of 8"},
     {"StrideZero", [](Call& c) { c.outputs.o->strides[1] = 0; },
      "o [2, 4, 5, 6] has stride 0 on axis 1 but outputs need positive strides"},
     {"StrideNegative", [](Call& c) { c.outputs.lse->strides[2] = -1, c.outputs.lse->data = c.lse.values.data() + 4; },

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 #include <memory>
 #include <vector>
@@ -155,6 +156,16 @@ TEST(AtomicFile, FailuresAreSentences) {
     EXPECT_THAT(message_of(folder / "file"), testing::HasSubstr("can't be replaced: Permission denied"));
   }
   EXPECT_EQ(folder.listing(), "file");
+}
+
+// A path that can be written, but not its temporary neighbour, whose name is longer.
+TEST(AtomicFile, APathTooLongForItsTemporaryFile) {
+  const ScratchFolder folder;
+  std::string path = folder / "";
+  while (path.size() < PATH_MAX - 8) path += "./";
+  path += "x";
+  EXPECT_THAT(message_of(path), testing::HasSubstr("can't be written: File name too long"));
+  EXPECT_EQ(folder.listing(), "");
 }
 
 TEST(AtomicFile, SixteenMayBeOpen) {

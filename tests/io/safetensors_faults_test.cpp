@@ -173,6 +173,21 @@ TEST_P(SafetensorsFault, IsAnErrorThatNamesIt) {
 INSTANTIATE_TEST_SUITE_P(All, SafetensorsFault, testing::ValuesIn(faults),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// The header's length is checked when a file is opened; it may have shrunk since.
+TEST(SafetensorsFaults, AHeaderThatEndsBeforeItsLengthIsAnError) {
+  struct Nothing : HeaderSink {
+    void metadata(std::string_view, std::string_view) override {}
+    void tensor(const HeaderTensor&) override {}
+  } sink;
+  const Source source(test::as_span(valid_header));
+  try {
+    parse_header(source, 0, valid_header.size() + 1, valid_data, "x", sink);
+    FAIL() << "the header was accepted";
+  } catch (const FileError& error) {
+    EXPECT_STREQ(error.what(), "x: ends inside its header, though it was long enough when opened");
+  }
+}
+
 TEST(SafetensorsFaults, TheFileWithoutFaultIsAccepted) {
   const Bytes bytes = valid_file();
   const auto file = SafetensorsFile::from_bytes(bytes, "valid");

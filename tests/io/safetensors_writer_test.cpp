@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "io/safetensors.hpp"
+#include "io/safetensors_header.hpp"
 #include "io/scratch_folder.hpp"
 
 namespace levelhead {
@@ -174,6 +175,45 @@ TEST(SafetensorsWriter, ADiskThatFillsUpLeavesTheOldFile) {
   }
   EXPECT_EQ(read_file(folder / "x"), "old");
   EXPECT_EQ(folder.listing(), "x");
+}
+
+TEST(SafetensorsWriter, AHeaderBeyondTheFormatsLimitIsAnError) {
+  const ScratchFolder folder;
+  const Fields metadata{{"k", std::string(max_header_bytes, 'x')}};
+  try {
+    write_safetensors(folder / "x", {}, metadata);
+    FAIL() << "written";
+  } catch (const FileError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("its header would take 100000032 bytes, more than the 100000000 that "
+                                                 "safetensors allows"));
+  }
+  EXPECT_EQ(folder.listing(), "");
+}
+
+// As large as a disk may be, without its bytes: it is no more than an error where memory ends.
+TEST(SafetensorsReader, ATensorThatDoesNotFitTheMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "this sanitizer ends the process where operator new would throw";
+#endif
+  const ScratchFolder folder;
+  const std::string path = folder / "x", size = std::to_string(std::uint64_t{4} << 30);
+  const std::string header = R"({"a":{"dtype":"U8","shape":[)" + size + R"(],"data_offsets":[0,)" + size + "]}}";
+  const std::uint64_t length = header.size();
+  write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + header);
+  std::filesystem::resize_file(path, 8 + length + (std::uint64_t{4} << 30));
+  const auto file = SafetensorsFile::open(path);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit little{rlim_t{2} << 30, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  std::string said;
+  try {
+    file.read(file.tensors()[0]);
+  } catch (const FileError& error) {
+    said = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(said, testing::HasSubstr("tensor \"a\": its 4294967296 bytes do not fit the memory"));
 }
 
 TEST(SafetensorsReader, AFileThatShrinksIsAnError) {
