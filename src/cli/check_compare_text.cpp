@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "cli/check_compare.hpp"
 #include "cli/check_output.hpp"
@@ -11,12 +10,11 @@
 namespace levelhead::cli {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double least_named = 0.005;  // a change that is not 0 in two decimals
 
 // Columns of a pair of numbers and their change.
 struct Pair {
-  double a = nan, b = nan;
+  double a = std::nan(""), b = std::nan("");
 
   std::string text() const {
     const double change = b - a;
@@ -28,7 +26,8 @@ struct Pair {
 };
 
 Pair means_of(const LayerPair& layer, Member member) {
-  return {layer.a != nullptr ? mean_of(*layer.a, member) : nan, layer.b != nullptr ? mean_of(*layer.b, member) : nan};
+  return {layer.a != nullptr ? mean_of(*layer.a, member) : std::nan(""),
+          layer.b != nullptr ? mean_of(*layer.b, member) : std::nan("")};
 }
 
 // "3 -0.21, 5 +0.10", as many as fit.

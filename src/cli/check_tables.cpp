@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "cli/check_cells.hpp"
 #include "cli/check_output.hpp"
@@ -12,7 +11,6 @@
 namespace levelhead::cli {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t entropy_cells = 12, z_cells = 8;
 constexpr double z_full = 2;  // a full bar; half of it is the freezing point
 
@@ -63,7 +61,7 @@ std::string notable(const Screen& screen, const MeasuredLayer& layer, std::size_
 std::string row_line(const Screen& screen, const Capture& capture, std::size_t i, const RowState& state) {
   const RowStatistics row = row_statistics(state, std::nullopt);
   std::string token = i < capture.tokens.size() ? shown(screen, capture.tokens[i], 16) : "";
-  const double ratio = row.count >= 2 ? row.entropy / std::log(static_cast<double>(row.count)) : nan;
+  const double ratio = row.count >= 2 ? row.entropy / std::log(static_cast<double>(row.count)) : std::nan("");
   return fmt::format("{:>5}  {} {:>6}  {} {:>5}  {:>7}  {:>5}  {:>8}  {:>8}\n", i, padded(std::move(token), 16),
                      row.count, paint(screen, Colour::cyan, bar(screen, ratio, 8)), number(ratio, 2),
                      number(std::optional(row.entropy), 3), number(std::optional(row.top1), 2),
@@ -105,7 +103,7 @@ std::string head_table(const Screen& screen, const Judged& judged) {
         names += (names.empty() ? "" : " ") + paint(screen, colour_of(flag), flag);
       std::string line =
           fmt::format("{:>5} {:>4}  {} {:>5}  {:>5}  {:>6}  {:>5}  {:>7}  {:>6}  {}", layer.number, head.number,
-                      paint(screen, Colour::cyan, bar(screen, h.entropy_ratio.value_or(nan), 8)),
+                      paint(screen, Colour::cyan, bar(screen, h.entropy_ratio.value_or(std::nan("")), 8)),
                       number(h.entropy_ratio, 2), number(h.z, 2), number(h.logit_std_within, 2), number(h.top1, 2),
                       number(h.effective_keys, 1), number(h.saturated, 2), names);
       line.erase(line.find_last_not_of(' ') + 1);
