@@ -27,11 +27,12 @@ test: setup ## check the format, then run all tests: release, and with address a
 	scripts/build.sh asan
 	ctest --preset asan -j $(JOBS)
 
-test-more: ## lint, and run all tests with the thread sanitizer (slower)
+test-more: ## lint, run all tests with the thread sanitizer, and every kernel on more random problems (slower)
 	@scripts/setup.sh build test more
 	scripts/lint.sh
 	scripts/build.sh tsan
 	ctest --preset tsan -j $(JOBS)
+	LEVELHEAD_RANDOM_CASES=1000 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
 
 coverage: ## count the lines and error sentences that the tests reach: build/coverage/html/index.html
 	@scripts/setup.sh build test coverage
