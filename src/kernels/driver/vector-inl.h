@@ -169,7 +169,7 @@ HWY_INLINE void narrow_to_bf16(Vec x, std::uint16_t* to) {
 HWY_NOINLINE void narrow(const float* from, std::int64_t n, void* data, DType type, std::int64_t stride) {
   if (type == DType::f32) {
     auto* to = static_cast<float*>(data);
-    if (stride == 1) {
+    if (stride == 1 && n > 0) {  // of nothing, to may be null
       __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(*to));
     } else {
       for (std::int64_t c = 0; c < n; ++c, to += stride) *to = from[c];

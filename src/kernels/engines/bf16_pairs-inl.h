@@ -195,7 +195,7 @@ struct Bf16Pairs {
   // to [padded]: n strided elements, then zeros.
   static void copy_row(const std::uint16_t* from, std::int64_t stride, std::int64_t n, std::int64_t padded,
                        std::uint16_t* to) {
-    if (stride == 1) {
+    if (stride == 1 && n > 0) {  // of nothing, from may be null
       __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(*to));
     } else {
       for (std::int64_t c = 0; c < n; ++c) to[c] = from[c * stride];
