@@ -111,7 +111,11 @@ void check_tokens(const Capture& capture) {
 
 void read_scale(Capture& capture, const CaptureOptions& options) {
   const auto text = capture.file.metadata().find("scale");
-  if (!text && !options.scale) throw Error("metadata scale is missing: give --scale X");
+  if (!text && !options.scale)
+    throw Error("metadata scale is missing: give --scale X" +
+                std::string(!capture.file.metadata().find("causal") && !options.causal
+                                ? ", and --causal true or --causal false"
+                                : ""));
   if (text) capture.own_scale = parse_number("metadata scale", *text);
   capture.scale = options.scale ? *options.scale : *capture.own_scale;
 }

@@ -172,7 +172,7 @@ Command add_check(CLI::App& app) {
   check->add_flag("--heads", a.heads, "a line per head");
   check->add_option("--layer", a.selection.layer, "only this layer")->check(number)->type_name("N");
   check->add_option("--head", a.selection.head, "only this head, with its rows")->check(number)->type_name("N");
-  check->add_option("--scale", a.scale, "what if the scale were X")->type_name("X");
+  check->add_option("--scale", a.scale, "what if the scale were the number X")->type_name("X");
   CLI::Option* causal =
       check->add_flag("--causal", a.causal, "true or false, whatever the metadata says")->type_name("[BOOL]");
   check

@@ -131,14 +131,17 @@ std::string fresh_next_text(const Capture& capture, const Judged& judged) {
   if (!fresh.suggested_scale)
     return capture.scale == 0 ? "the scale is 0, so every logit is: look at the line that scales q k."
                               : "look at q and k: no scale gives such logits a spread of 1.";
+  const Range range = range_of(all_heads(judged));
+  const bool one_fits =
+      FreshVerdict::holds(range.least / *fresh.spread) && FreshVerdict::holds(range.most / *fresh.spread);
+  if (!one_fits && FreshVerdict::holds(*fresh.spread))
+    return "the median is right but no one scale brings every head within 10 % of 1: is the model untrained?";
   std::string text = fmt::format("the scale {:.6g} would give a median of 1", *fresh.suggested_scale);
   if (judged.D > 0) text += fmt::format(" (1/sqrt(D) is {:.6g})", 1 / std::sqrt(static_cast<double>(judged.D)));
   if (const auto& mistake = judged.verdict.likely_mistake)
     text += fmt::format(", and the one in use equals {}", *mistake);
   text += ": look at the line that scales q k, and at how q and k are initialised.";
-  const Range range = range_of(all_heads(judged));
-  if (!FreshVerdict::holds(range.least / *fresh.spread) || !FreshVerdict::holds(range.most / *fresh.spread))
-    text += " No one scale brings every head within 10 %: is the model untrained?";
+  if (!one_fits) text += " No one scale brings every head within 10 %: is the model untrained?";
   return text + fmt::format(" See `levelhead check --fresh --scale {:.6g}`.", *fresh.suggested_scale);
 }
 

@@ -58,15 +58,17 @@ std::string notable(const Screen& screen, const MeasuredLayer& layer, std::size_
   return text;
 }
 
+constexpr std::size_t token_columns = 13;
+
 std::string row_line(const Screen& screen, const Capture& capture, std::size_t i, const RowState& state) {
   const RowStatistics row = row_statistics(state, std::nullopt);
-  std::string token = i < capture.tokens.size() ? shown(screen, capture.tokens[i], 16) : "";
+  std::string token = i < capture.tokens.size() ? shown(screen, capture.tokens[i], token_columns) : "";
   const double ratio = row.count >= 2 ? row.entropy / std::log(static_cast<double>(row.count)) : std::nan("");
-  return fmt::format("{:>5}  {} {:>6}  {} {:>5}  {:>7}  {:>5}  {:>8}  {:>8}\n", i, padded(std::move(token), 16),
-                     row.count, paint(screen, Colour::cyan, bar(screen, ratio, 8)), number(ratio, 2),
-                     number(std::optional(row.entropy), 3), number(std::optional(row.top1), 2),
-                     row.count > 0 ? number(std::optional(row.effective_keys), 1) : "-",
-                     row.count > 0 ? number(std::optional(std::sqrt(row.variance)), 2) : "-");
+  return fmt::format(
+      "{:>5}  {} {:>6}  {} {:>5}  {:>7}  {:>5}  {:>8}  {:>8}\n", i, padded(std::move(token), token_columns), row.count,
+      paint(screen, Colour::cyan, bar(screen, ratio, 8)), number(ratio, 2), number(std::optional(row.entropy), 3),
+      number(std::optional(row.top1), 2), row.count > 0 ? number(std::optional(row.effective_keys), 1) : "-",
+      row.count > 0 ? number(std::optional(std::sqrt(row.variance)), 2) : "-");
 }
 
 }  // namespace
@@ -118,9 +120,9 @@ std::string row_tables(const Screen& screen, const Capture& capture, const Judge
     for (const MeasuredHead& head : layer.heads) {
       text += fmt::format("\nlayer {}, head {}\n", layer.number, head.number);
       text += paint(screen, Colour::dim,
-                    fmt::format("{:>5}  {:<16} {:>6}  {:<14}  {:>7}  {:>5}  {:>8}  {:>8}", "query",
-                                capture.tokens.empty() ? "" : "token", "keys", "entropy ratio", "entropy", "top1",
-                                "eff.keys", "spread")) +
+                    fmt::format("{:>5}  {:<{}} {:>6}  {:<14}  {:>7}  {:>5}  {:>8}  {:>8}", "query",
+                                capture.tokens.empty() ? "" : "token", token_columns, "keys", "entropy ratio",
+                                "entropy", "top1", "eff.keys", "spread")) +
               "\n";
       for (std::size_t i = 0; i < head.rows.size(); ++i) text += row_line(screen, capture, i, head.rows[i]);
     }

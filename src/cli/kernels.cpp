@@ -31,7 +31,9 @@ std::string to_text(const std::vector<KernelInfo>& all) {
     text += fmt::format("{:<{}}  {:<3}  {:<16}  {}\n", kernel.name, widest, kernel.available ? "yes" : "no", types,
                         kernel.why);
   }
-  return text + "\nThe first that is available and takes the type runs; --kernel NAME forces one.\n";
+  return text +
+         "\nThe first that is available, takes the type and is no slower than the next runs;\n`levelhead attend "
+         "--kernel NAME` forces one.\n";
 }
 
 }  // namespace

@@ -190,8 +190,8 @@ std::uint64_t header_length(const Source& source, const std::string& file) {
   const std::uint64_t length = ByteReader(prefix).little_endian_u64().value();
   const std::uint64_t rest = source.size() - prefix_bytes;
   if (length > max_header_bytes) {
-    throw FileError(fmt::format("{}: its header claims {} bytes, more than the {} that safetensors allows", file,
-                                length, max_header_bytes));
+    throw FileError(fmt::format("{}: its header claims {} bytes, more than the {} that safetensors allows: is it one?",
+                                file, length, max_header_bytes));
   }
   if (length > rest) {
     throw FileError(

@@ -119,7 +119,7 @@
   function sentence(head, names, {i, j}) {
     const best = strongest(head, i);
     const quoted = (kind, at) => "“" + name_of(kind, at) + "”";
-    const most = best === j ? "its most" : "most goes to " + quoted(names.keys, best) + " (" + percent(head.weight(i, best)) + ")";
+    const most = best === j ? "more than to any other" : "most goes to " + quoted(names.keys, best) + " (" + percent(head.weight(i, best)) + ")";
     return quoted(names.rows, i) + " (" + i + ") gives " + percent(head.weight(i, j)) + " of its weight to " +
            quoted(names.keys, j) + " (" + j + "); " + most + ".";
   }

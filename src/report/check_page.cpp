@@ -17,7 +17,7 @@ struct VerdictWords {
 };
 
 constexpr std::array verdict_words{
-    VerdictWords{"level", "Level: the attention scale looks right",
+    VerdictWords{"level", "Level: no sign of a wrong attention scale",
                  "As in healthy models, most [heads](head) neither stick to a single [key](key) nor look at all keys "
                  "alike."},
     VerdictWords{"too_sharp", "Too sharp: the attention scale looks too large",

@@ -98,7 +98,8 @@ TEST(Capture, OtherTensorsAreSaidAndLeftAlone) {
 TEST(Capture, MetadataScaleAndCausalAreRequiredUnlessGiven) {
   File file;
   file.metadata.clear();
-  expect_refused(file, "metadata scale is missing: give --scale X");
+  expect_refused(file, "metadata scale is missing: give --scale X, and --causal true or --causal false");
+  expect_refused(file, "metadata scale is missing: give --scale X", {"--causal"});
   expect_refused(file, "metadata causal is missing: give --causal true or --causal false", {"--scale", "1"});
   EXPECT_EQ(check_json(file, {"--scale", "0.25", "--causal", "false"}).at("layers"), check_json(File()).at("layers"));
   EXPECT_EQ(check_json(file, {"--scale", "0.25", "--causal=false"}).at("layers"), check_json(File()).at("layers"));

@@ -143,7 +143,8 @@ TEST(Check, TextSaysTheVerdictItsNumbersAndItsLimits) {
 
 TEST(Check, TextFitsTheColumns) {
   for (const char* columns : {"60", "80", "120"})
-    for (const Arguments& more : {Arguments{}, Arguments{"--heads"}, Arguments{"--scale", "1"}}) {
+    for (const Arguments& more :
+         {Arguments{}, Arguments{"--heads"}, Arguments{"--scale", "1"}, Arguments{"--layer", "3", "--head", "0"}}) {
       Arguments arguments{"check", decoder};
       arguments.insert(arguments.end(), more.begin(), more.end());
       const Finished result = run(arguments, {{"COLUMNS", columns}});
