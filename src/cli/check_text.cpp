@@ -105,20 +105,20 @@ std::string verdict_text(const Screen& screen, const Capture& capture, const Jud
 }
 
 std::string notes_text(const Screen& screen, Rule rule) {
+  const std::string beyond = std::string(" ") + (screen.utf8 ? "▶" : ">") + ": beyond the bar.";
   const std::string columns =
       rule == Rule::fresh
           ? "Spread: root mean square of a logit minus the mean of its row, over a head; of layers the mean, half a "
             "bar "
-            "is 1. Expected: what the means, variances and correlation of the components of q and k let expect. "
-            "Scale: the one in use over the spread, which would make it 1; of layers the median. Outside: heads "
-            "farther "
-            "than 10 % from 1; x8 is eight of them. ▶: beyond the bar."
+            "is 1. Expected: what the means, variances and correlation of the components of q and k let expect. Scale: "
+            "the one in use over the spread, which would make it 1; of layers the median. Outside: heads farther than "
+            "10 % from 1; x8 is eight of them."
           : "Means over rows, of layers over heads too. Entropy ratio: 1 spreads over all keys, 0 picks one. z: spread "
             "of the logits within a row; at 1, half a bar, Gaussian logits freeze. Heads: flat, entropy ratio over "
-            "0.9; "
-            "frozen, most rows give one key over 0.99; sink, over half goes to the first key; local, over half goes to "
-            "the own and the previous key; nan and empty, it has such rows; x8 is eight heads. ▶: beyond the bar.";
-  return wrapped(screen, columns, "Read:   ", "        ") + wrapped(screen, limits_text(rule), "Limits: ", "        ");
+            "0.9; frozen, most rows give one key over 0.99; sink, over half goes to the first key; local, over half "
+            "goes to the own and the previous key; nan and empty, it has such rows; x8 is eight heads.";
+  return wrapped(screen, columns + beyond, "Read:   ", "        ") +
+         wrapped(screen, limits_text(rule), "Limits: ", "        ");
 }
 
 }  // namespace levelhead::cli
