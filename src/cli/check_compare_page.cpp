@@ -11,7 +11,6 @@
 namespace levelhead::cli {
 namespace {
 
-using report::Axis;
 using report::Chart;
 using report::Series;
 using report::Table;
