@@ -32,7 +32,7 @@ test-more: ## lint, run all tests with the thread sanitizer, and every kernel on
 	scripts/lint.sh
 	scripts/build.sh tsan
 	ctest --preset tsan -j $(JOBS)
-	LEVELHEAD_RANDOM_CASES=1000 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
+	LEVELHEAD_RANDOM_CASES=300 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
 
 coverage: ## count the lines and error sentences that the tests reach: build/coverage/html/index.html
 	@scripts/setup.sh build test coverage
