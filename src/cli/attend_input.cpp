@@ -106,17 +106,10 @@ Options parse_options(const AttendArguments& arguments) {
   return options;
 }
 
-}  // namespace
-
-AttendCall read_call(const AttendArguments& arguments) {
-  parse_options(arguments);  // wrong options are said before the file is opened
-  return read_call(arguments, SafetensorsFile::open(arguments.input));
-}
-
-AttendCall read_call(const AttendArguments& arguments, const SafetensorsFile& file) {
+AttendCall read_call(const AttendArguments& arguments, const Options& parsed, const SafetensorsFile& file) {
   AttendCall call;
   Options& options = call.options;
-  options = parse_options(arguments);
+  options = parsed;
   read_tensors(file, call);
   place_tensors(call);
   check_parameters(call, arguments);
@@ -125,6 +118,17 @@ AttendCall read_call(const AttendArguments& arguments, const SafetensorsFile& fi
   if (call.output_gradients.dentropy) options.statistics.level = StatisticsLevel::entropy;
   if (arguments.stats) options.statistics.level = StatisticsLevel::all;
   return call;
+}
+
+}  // namespace
+
+AttendCall read_call(const AttendArguments& arguments) {
+  const Options options = parse_options(arguments);  // wrong options are said before the file is opened
+  return read_call(arguments, options, SafetensorsFile::open(arguments.input));
+}
+
+AttendCall read_call(const AttendArguments& arguments, const SafetensorsFile& file) {
+  return read_call(arguments, parse_options(arguments), file);
 }
 
 }  // namespace levelhead::cli

@@ -15,6 +15,10 @@ double mean_of(const MeasuredLayer& layer, Member member) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
+double mean_of(const MeasuredLayer* layer, Member member) {
+  return layer != nullptr ? mean_of(*layer, member) : std::numeric_limits<double>::quiet_NaN();
+}
+
 std::string number(double x, int decimals) { return std::isnan(x) ? "-" : fmt::format("{:.{}f}", x, decimals); }
 
 std::string number(const std::optional<double>& x, int decimals) {

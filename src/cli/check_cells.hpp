@@ -16,6 +16,8 @@ using Member = std::optional<double> HeadStatistics::*;
 
 /// Mean over heads of one statistic; NaN when none has it.
 double mean_of(const MeasuredLayer& layer, Member member);
+/// NaN too where there is no such layer.
+double mean_of(const MeasuredLayer* layer, Member member);
 
 /// With so many decimals; "-" where there is nothing.
 std::string number(double x, int decimals);

@@ -89,10 +89,6 @@ std::vector<std::string> unmatched(const std::vector<LayerPair>& layers) {
 
 Json pair_json(double a, double b) { return Json::array({a, b}); }  // NaN becomes null
 
-double mean_or_nan(const MeasuredLayer* layer, Member member) {
-  return layer != nullptr ? mean_of(*layer, member) : nan;
-}
-
 }  // namespace
 
 Comparison compare(const Checked& a, const Checked& b) {
@@ -120,7 +116,7 @@ Json compare_json(const Comparison& comparison) {
   for (const LayerPair& pair : comparison.layers) {
     Json layer{{"layer", pair.number}};
     for (const Compared& shown : comparison.shown)
-      layer[std::string(shown.name)] = pair_json(mean_or_nan(pair.a, shown.member), mean_or_nan(pair.b, shown.member));
+      layer[std::string(shown.name)] = pair_json(mean_of(pair.a, shown.member), mean_of(pair.b, shown.member));
     compared["layers"].push_back(std::move(layer));
   }
   for (const HeadChange& head : comparison.heads)

@@ -25,10 +25,7 @@ struct Pair {
   }
 };
 
-Pair means_of(const LayerPair& layer, Member member) {
-  return {layer.a != nullptr ? mean_of(*layer.a, member) : std::nan(""),
-          layer.b != nullptr ? mean_of(*layer.b, member) : std::nan("")};
-}
+Pair means_of(const LayerPair& layer, Member member) { return {mean_of(layer.a, member), mean_of(layer.b, member)}; }
 
 // "3 -0.21, 5 +0.10", as many as fit.
 std::string changed_heads(const LayerPair& layer, std::size_t room) {

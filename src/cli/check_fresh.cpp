@@ -50,11 +50,13 @@ std::optional<double> median(const std::vector<MeasuredHead>& heads, std::option
   return quantile(values, 0.5);
 }
 
-std::string outside_text(const MeasuredLayer& layer) {
+// The heads beyond the limits by their numbers, or how many they are where those do not fit.
+std::string outside_text(const MeasuredLayer& layer, std::size_t room) {
   std::vector<std::int64_t> numbers;
   for (const MeasuredHead& head : layer.heads)
     if (const auto& x = head.statistics.logit_std_within; x && !FreshVerdict::holds(*x)) numbers.push_back(head.number);
-  return numbers_text(numbers, layer.heads.size());
+  const std::string text = numbers_text(numbers, layer.heads.size());
+  return text.size() <= room ? text : fmt::format("x{}", numbers.size());
 }
 
 std::string significant(const std::optional<double>& x, int digits) {
@@ -76,12 +78,7 @@ std::string fresh_layer_table(const Screen& screen, const Judged& judged) {
   for (const MeasuredLayer& layer : judged.layers) {
     const double mean = mean_of(layer, &HeadStatistics::logit_std_within);
     const Range range = range_of(layer.heads);
-    std::string outside = outside_text(layer);
-    const std::size_t room = screen.columns - 1 - 52;
-    if (outside.size() > room)
-      outside = fmt::format("x{}", std::count_if(layer.heads.begin(), layer.heads.end(), [](const MeasuredHead& head) {
-                              return !FreshVerdict::holds(head.statistics.logit_std_within.value_or(1));
-                            }));
+    const std::string outside = outside_text(layer, screen.columns - 1 - 52);
     std::string line = fmt::format(
         "{:>5}  {} {:>5} {:>5} {:>5} {:>8} {:>8}  {}", layer.number, spread_bar(screen, mean, spread_cells),
         short_number(mean), range.empty() ? "-" : short_number(range.least),

@@ -32,12 +32,6 @@ Json compare_json(Arguments more) {
   return result.json();
 }
 
-Json check_json(Arguments arguments) {
-  arguments.insert(arguments.begin(), "check");
-  arguments.insert(arguments.end(), {"--json", "-"});
-  return run(arguments).json();
-}
-
 // The same q and k, but for one head that looks the same way twice as hard.
 struct Changed {
   Folder folder;

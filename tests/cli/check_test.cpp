@@ -19,15 +19,6 @@ using Json = nlohmann::json;
 const std::string encoder = capture_path("minilm-l6-qkv.safetensors");
 const std::string decoder = capture_path("smollm2-135m-qkv.safetensors");
 
-Json check_json(Arguments arguments) {
-  arguments.insert(arguments.begin(), "check");
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const Finished result = run(arguments);
-  EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.lines().size(), 1U);
-  return result.json();
-}
-
 struct Judged {
   std::string file, scale, verdict;
   double h75;

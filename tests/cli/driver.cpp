@@ -118,6 +118,15 @@ int wait_for(pid_t process) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+nlohmann::json check_json(Arguments arguments) {
+  arguments.insert(arguments.begin(), "check");
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Finished result = run(arguments);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.lines().size(), 1U);
+  return result.json();
+}
+
 void write(const std::string& path, const std::vector<FileTensor>& tensors, const Fields& metadata) {
   std::vector<NamedTensor> named;
   for (const auto& [name, tensor, shape] : tensors) {

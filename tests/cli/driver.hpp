@@ -47,6 +47,9 @@ using Environment = std::map<std::string, std::string>;
 /// out: where standard output goes instead of into Finished::out.
 Finished run(const Arguments& arguments, const Environment& environment = {}, const std::string& out = "");
 
+/// What `check --json -` prints of one capture; expects that it succeeds.
+nlohmann::json check_json(Arguments arguments);
+
 /// Status and standard error when whoever reads standard output is gone.
 Finished run_without_reader(const Arguments& arguments);
 

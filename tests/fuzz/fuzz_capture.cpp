@@ -68,8 +68,7 @@ void run(std::span<const std::byte> bytes) {
     compare({read(), {}}, {read(), {}});
   } catch (const FileError&) {
   } catch (const Error& refused) {
-    require(std::string_view(refused.what()).starts_with("fuzzed: "),
-            std::string("errors name the file, not: ") + refused.what());
+    require_named(refused);
   }
 }
 

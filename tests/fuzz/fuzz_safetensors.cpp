@@ -96,8 +96,7 @@ void run(std::span<const std::byte> bytes) {
     const std::vector<Tensor> tensors = read_all(file);
     if (tensors.size() == file.tensors().size() && bytes.size() <= largest_written) write_and_read(file, tensors);
   } catch (const FileError& refused) {
-    require(std::string_view(refused.what()).starts_with("fuzzed: "),
-            std::string("errors name the file, not: ") + refused.what());
+    require_named(refused);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 /// One input. libFuzzer calls it, and replay.cpp on the files of a folder; whatever it throws is a finding.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -20,6 +21,12 @@ class Broken : public std::logic_error {
 
 inline void require(bool holds, const std::string& promise) {
   if (!holds) throw Broken("broken: " + promise);
+}
+
+/// Errors about the input, which is called "fuzzed", begin with its name.
+inline void require_named(const std::exception& refused) {
+  require(std::string_view(refused.what()).starts_with("fuzzed: "),
+          std::string("errors name the file, not: ") + refused.what());
 }
 
 inline std::span<const std::byte> bytes_of(const std::uint8_t* data, std::size_t size) {
