@@ -101,7 +101,7 @@ double tile_gflops(std::int64_t D) {
       Bf16Pairs::product_tile<4>(s.rows.q, s.keys, 0, D, [&](Vec(&x)[4][4]) {
         softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true, 4>(s.rows, g, 0, x);
       });
-      Bf16Pairs::weights_times_values<4>(s.rows.weights, words, 0, 64, s.values, s.rows.o_stride, s.rows.o);
+      weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, 64, s.values, s.rows.o_stride, s.rows.o);
     }
   });
   return 4.0 * 4 * 64 * static_cast<double>(D) * steps / seconds / 1e9;

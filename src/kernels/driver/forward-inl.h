@@ -31,6 +31,7 @@
 
 #include "kernels/driver/softmax-inl.h"
 #include "kernels/driver/tasks.hpp"
+#include "kernels/driver/tile-inl.h"
 #include "kernels/driver/visible-inl.h"
 #include "kernels/kernel.hpp"
 
@@ -241,10 +242,9 @@ class ForwardTask {
                                              o + x * s_.rows.o_stride);
       }
     } else if (rows == 1) {
-      Engine::template weights_times_values<1>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
+      weights_times_values<Engine, 1>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
     } else {
-      Engine::template weights_times_values<Engine::tile_rows>(s_.rows.weights, words, from, to, s_.values,
-                                                               s_.rows.o_stride, o);
+      weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
     }
     for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += std::popcount(words[x]);
   }

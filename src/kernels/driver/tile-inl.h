@@ -36,6 +36,27 @@ HWY_INLINE void add_tile(const Vec (&s)[R][C], const std::uint64_t* words, std::
   }
 }
 
+/// C vectors of columns from c on: o[r] += weights[r] x values, summed from zero.
+template <class Engine, int R, int C>
+HWY_INLINE void add_columns(const typename Engine::Weight* weights, const std::uint64_t* words, int from, int to,
+                            const typename Engine::Value* v, std::int64_t c, std::int64_t width, float* o) {
+  Vec s[R][C];
+  clear_tile(s);
+  Engine::accumulate_values(weights, from, to, v, c, width, s);
+  add_tile(s, words, width, o + c);
+}
+
+/// o[r] += weights[r] x values over keys from .. to, summed from zero; rows whose word is 0 keep their o.
+/// weights [R][block_keys], v as Engine::pack_values left it, o [R][width].
+template <class Engine, int R>
+void weights_times_values(const typename Engine::Weight* weights, const std::uint64_t* words, int from, int to,
+                          const typename Engine::Value* v, std::int64_t width, float* o) {
+  std::int64_t c = 0;
+  for (; c + Engine::tile_keys <= width; c += Engine::tile_keys)
+    add_columns<Engine, R, Engine::tile_vectors>(weights, words, from, to, v, c, width, o);
+  for (; c < width; c += lanes) add_columns<Engine, R, 1>(weights, words, from, to, v, c, width, o);
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace levelhead

@@ -148,18 +148,15 @@ struct Bf16Pairs {
     for (int j = 0; j < n; ++j) weights[j] = round_to_bf16(to_f32(bf16{weights[j]}) * factor);
   }
 
-  /// o[r] += weights[r] x values over keys from .. to, summed from zero; rows whose word is 0 keep their o.
-  /// weights [R][block_keys], v [block_keys / 2][width][2], o [R][width]. from is even; a key `to` weighs 0.
-  template <int R>
-  static void weights_times_values(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
-                                   std::int64_t width, float* o) {
-    std::int64_t c = 0;
-    for (; c + tile_keys <= width; c += tile_keys)
-      columns<R, tile_vectors>(weights, words, from, to, v + 2 * c, width, o + c);
-    for (; c < width; c += lanes) columns<R, 1>(weights, words, from, to, v + 2 * c, width, o + c);
+  /// s[r][x] += weights[r] x values of the vectors of columns from c on, over keys from .. to in order.
+  /// weights [R][block_keys], v [block_keys / 2][width][2]. from is even; a key `to` weighs 0.
+  template <int R, int C>
+  static HWY_INLINE void accumulate_values(const Weight* weights, int from, int to, const Value* v, std::int64_t c,
+                                           std::int64_t width, Vec (&s)[R][C]) {
+    accumulate(weights + from, block_keys, v + from * width + 2 * c, width, (to + 1 - from) / 2, s);
   }
 
-  /// The same for one row with zeros in place of the keys it does not see: for values that are not finite.
+  /// o += weights x values of one row, zeros in place of the keys it does not see: for values that are not finite.
   static void weights_times_visible_values(const Weight* weights, std::uint64_t word, const Value* v,
                                            std::int64_t width, float* o) {
     if (word == 0) return;
@@ -250,16 +247,6 @@ struct Bf16Pairs {
         for (int x = 0; x < C; ++x) s[r][x] = dot(s[r][x], row, column[x]);
       }
     }
-  }
-
-  template <int R, int C>
-  static HWY_INLINE void columns(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
-                                 std::int64_t width, float* o) {
-    Vec s[R][C];
-    clear_tile(s);
-    const int count = (to + 1 - from) / 2;
-    accumulate(weights + from, block_keys, v + from * width, width, count, s);
-    add_tile(s, words, width, o);
   }
 };
 

@@ -100,18 +100,15 @@ struct HighwayF32 {
     for (int j = 0; j < n; ++j) weights[j] *= factor;
   }
 
-  /// o[r] += weights[r] x values over keys from .. to, summed from zero; rows whose word is 0 keep their o.
-  /// weights [R][block_keys], v [block_keys][width], o [R][width].
-  template <int R>
-  static void weights_times_values(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
-                                   std::int64_t width, float* o) {
-    std::int64_t c = 0;
-    for (; c + tile_keys <= width; c += tile_keys)
-      columns<R, tile_vectors>(weights, words, from, to, v + c, width, o + c);
-    for (; c < width; c += lanes) columns<R, 1>(weights, words, from, to, v + c, width, o + c);
+  /// s[r][x] += weights[r] x values of the vectors of columns from c on, over keys from .. to in order.
+  /// weights [R][block_keys], v [block_keys][width].
+  template <int R, int C>
+  static HWY_INLINE void accumulate_values(const Weight* weights, int from, int to, const Value* v, std::int64_t c,
+                                           std::int64_t width, Vec (&s)[R][C]) {
+    for (int j = from; j < to; ++j) multiply_add(weights + j, block_keys, v + j * width + c, s);
   }
 
-  /// The same for one row over the keys of word alone, in the same order: for values that are not finite.
+  /// o += weights x values of one row over the keys of word alone, in the same order: for values that are not finite.
   static void weights_times_visible_values(const Weight* weights, std::uint64_t word, const Value* v,
                                            std::int64_t width, float* o) {
     if (word == 0) return;
@@ -138,15 +135,6 @@ struct HighwayF32 {
 #pragma GCC unroll 8
       for (int x = 0; x < C; ++x) s[r][x] = hn::MulAdd(row, column[x], s[r][x]);
     }
-  }
-
-  template <int R, int C>
-  static HWY_INLINE void columns(const Weight* weights, const std::uint64_t* words, int from, int to, const Value* v,
-                                 std::int64_t width, float* o) {
-    Vec s[R][C];
-    clear_tile(s);
-    for (int j = from; j < to; ++j) multiply_add(weights + j, block_keys, v + j * width, s);
-    add_tile(s, words, width, o);
   }
 };
 
