@@ -1,6 +1,6 @@
 # The project's commands: `make` lists them. Each installs what is missing first (scripts/packages.txt).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-more coverage fuzz format install clean
+.PHONY: help setup build demo test test-more test-torch coverage fuzz format install clean
 # The tools that setup installs come before others of the same name, such as a cmake from pip.
 export PATH := /usr/bin:$(PATH)
 JOBS := $(shell nproc)
@@ -11,7 +11,7 @@ help:
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## install the missing Debian packages, named first (sudo only when not root)
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test python
 
 build: ## build the command: build/release/bin/levelhead
 	@scripts/setup.sh build
@@ -20,10 +20,11 @@ build: ## build the command: build/release/bin/levelhead
 demo: build ## judge the two captures of trained models that the command carries, in text and as build/demo.html
 	build/release/bin/levelhead check --report build/demo.html
 
-test: setup ## check the format, then run all tests: release, and with address and undefined-behaviour sanitizers
+test: setup ## check the format, then run all tests: release, the Python package, and with address and undefined-behaviour sanitizers
 	scripts/format.sh --check
 	scripts/build.sh release
 	ctest --preset release -j $(JOBS)
+	scripts/python.sh
 	scripts/build.sh asan
 	ctest --preset asan -j $(JOBS)
 
@@ -33,6 +34,10 @@ test-more: ## lint, run all tests with the thread sanitizer, and every kernel on
 	scripts/build.sh tsan
 	ctest --preset tsan -j $(JOBS)
 	LEVELHEAD_RANDOM_CASES=300 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
+
+test-torch: build ## run the Python package's tests with PyTorch too (pip downloads it unless it is there)
+	@scripts/setup.sh python
+	scripts/python.sh test-torch
 
 coverage: ## count the lines and error sentences that the tests reach: build/coverage/html/index.html
 	@scripts/setup.sh build test coverage

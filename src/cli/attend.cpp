@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "callers/json.hpp"
 #include "cli/command.hpp"
 #include "cli/help.hpp"
-#include "cli/json.hpp"
 #include "cli/paths.hpp"
 #include "io/file_error.hpp"
 

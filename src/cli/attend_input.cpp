@@ -3,6 +3,7 @@
 #include <array>
 #include <initializer_list>
 
+#include "callers/batch.hpp"
 #include "cli/arguments.hpp"
 #include "cli/attend.hpp"
 
@@ -23,40 +24,26 @@ void read_tensors(const SafetensorsFile& file, AttendCall& call) {
   for (const TensorEntry& entry : file.tensors()) call.tensors.emplace(entry.name, file.read(entry));
 }
 
-// A view with sizes of 1 in front: rank-3 q, k, v mean B = 1, and so do what belongs to them.
-TensorView with_rank(const std::string& name, const Tensor& tensor, int rank) {
-  const auto given = static_cast<int>(tensor.shape().size());
-  if (given > max_rank)
-    throw Error(name + " has " + std::to_string(given) + " axes, and none may have more than " +
-                std::to_string(max_rank));
-  TensorView view = tensor.view();
-  if (given != rank - 1) return view;
-  std::copy_backward(view.sizes.begin(), view.sizes.begin() + given, view.sizes.begin() + rank);
-  std::copy_backward(view.strides.begin(), view.strides.begin() + given, view.strides.begin() + rank);
-  view.sizes[0] = 1;
-  view.strides[0] = 0;
-  view.rank = rank;
-  return view;
+std::size_t axes(const AttendCall& call, std::string_view name) {
+  return call.tensors.find(name)->second.shape().size();
+}
+
+bool is_batched(const AttendCall& call) {
+  return callers::is_batched(axes(call, "q"), axes(call, "k"), axes(call, "v"));
 }
 
 std::optional<TensorView> find(const AttendCall& call, std::string_view name, int rank = 0) {
   const auto found = call.tensors.find(name);
   if (found == call.tensors.end()) return std::nullopt;
-  return with_rank(found->first, found->second, rank);
+  if (axes(call, name) > max_rank)
+    throw Error(found->first + " has " + std::to_string(axes(call, name)) + " axes, and none may have more than " +
+                std::to_string(max_rank));
+  return with_rank(found->second.view(), rank);
 }
-
-// Rank-3 q, k and v mean B = 1; beside rank-4 q every axis is named.
-bool is_batched(const AttendCall& call) { return call.tensors.find("q")->second.shape().size() != 3; }
 
 void place_tensors(AttendCall& call) {
   const bool batched = is_batched(call);
   const int full = batched ? 0 : max_rank, rows = batched ? 0 : 3;
-  for (const char* name : {"k", "v"}) {
-    const std::size_t axes = call.tensors.find(name)->second.shape().size();
-    if (!batched && axes != 3)
-      throw Error(std::string(name) + " has " + std::to_string(axes) +
-                  " axes but q has 3: all three mean B = 1, or none");
-  }
   Inputs& inputs = call.inputs;
   inputs.q = *find(call, "q", full);
   inputs.k = *find(call, "k", full);
@@ -86,11 +73,12 @@ void check_parameters(const AttendCall& call, const AttendArguments& arguments) 
 }
 
 Scale choose_scale(const AttendCall& call, const AttendArguments& arguments) {
-  if (arguments.qk_norm) return QkNorm{parse_qk_norm(*arguments.qk_norm), find(call, "qk_gain")};
+  if (arguments.qk_norm) return QkNorm{parse_qk_norm("--qk-norm", *arguments.qk_norm), find(call, "qk_gain")};
   const auto scale = find(call, "scale");
-  if (!scale) return arguments.scale ? parse_scale(*arguments.scale, find(call, "ssmax_s")) : Scale(InvSqrtDim{});
+  if (!scale)
+    return arguments.scale ? parse_scale("--scale", *arguments.scale, find(call, "ssmax_s")) : Scale(InvSqrtDim{});
   // What --scale says is overridden, but it still has to make sense.
-  if (arguments.scale && *arguments.scale != "ssmax") parse_scale(*arguments.scale, std::nullopt);
+  if (arguments.scale && *arguments.scale != "ssmax") parse_scale("--scale", *arguments.scale, std::nullopt);
   if (scale->rank == 1) return PerHead{*scale};
   return PerRow{*find(call, "scale", is_batched(call) ? 0 : 3)};
 }
@@ -98,7 +86,7 @@ Scale choose_scale(const AttendCall& call, const AttendArguments& arguments) {
 // What needs no tensor.
 Options parse_options(const AttendArguments& arguments) {
   Options options;
-  const Align align = arguments.align ? parse_align(*arguments.align) : Align();
+  const Align align = arguments.align ? parse_align("--align", *arguments.align) : Align();
   options.window = parse_window(arguments.window, arguments.causal, align);
   if (arguments.softcap) options.softcap = parse_number("--softcap", *arguments.softcap);
   if (arguments.kernel) options.kernel = *arguments.kernel;

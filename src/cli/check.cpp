@@ -9,6 +9,7 @@
 #include "cli/embedded.hpp"
 #include "cli/help.hpp"
 #include "cli/paths.hpp"
+#include "cli/progress.hpp"
 #include "io/atomic_file.hpp"
 
 namespace levelhead::cli {
@@ -29,7 +30,7 @@ CaptureOptions capture_options(const CheckArguments& arguments) {
   CaptureOptions options;
   if (arguments.scale) options.scale = parse_number("--scale", *arguments.scale);
   if (arguments.causal_given) options.causal = arguments.causal;
-  if (arguments.align) options.align = parse_align(*arguments.align);
+  if (arguments.align) options.align = parse_align("--align", *arguments.align);
   return options;
 }
 
@@ -111,7 +112,9 @@ struct Results {
   Checked check(const std::string& source, const CaptureOptions& options) {
     Capture capture = read_capture(open_source(source), options);
     report_others(capture);
-    Judged judged = measure(capture, arguments.selection, arguments.rule(), arguments.threads);
+    Progress progress("measuring");
+    const auto say = [&](std::int64_t layer) { progress.say("measuring layer " + std::to_string(layer)); };
+    Judged judged = measure(capture, arguments.selection, arguments.rule(), arguments.threads, say);
     all_level = all_level && judged.verdict.name == Verdict::Name::level;
     if (arguments.report) reports.push_back(check_report(capture, judged, arguments.selection, arguments.threads));
     return {std::move(capture), std::move(judged)};

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/measure.hpp"
+#include "callers/measure.hpp"
+#include "cli/shared.hpp"
 #include "cli/terminal.hpp"
 
 namespace levelhead::cli {

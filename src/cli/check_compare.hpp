@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "callers/json.hpp"
 #include "cli/check_cells.hpp"
-#include "cli/json.hpp"
 #include "report/page.hpp"
 
 namespace levelhead::cli {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/json.hpp"
-#include "cli/measure.hpp"
+#include "callers/check_json.hpp"
+#include "cli/shared.hpp"
 #include "cli/terminal.hpp"
 #include "report/check_page.hpp"
 
@@ -49,9 +49,6 @@ std::string verdict_text(const Screen& screen, const Capture& capture, const Jud
 
 /// What the columns and flags mean, and what the rule can't tell: printed once, under the verdicts.
 std::string notes_text(const Screen& screen, Rule rule);
-
-/// The object of --json.
-Json check_json(const Capture& capture, const Judged& judged);
 
 /// What the page of --report shows of a capture; with Rule::h75 measures it again at other scales.
 report::CheckedCapture check_report(const Capture& capture, const Judged& judged, const Selection& selection,

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "callers/pass.hpp"
 #include "cli/check_cells.hpp"
 #include "cli/check_output.hpp"
 #include "cli/check_words.hpp"
-#include "cli/pass.hpp"
 #include "cli/progress.hpp"
 
 namespace levelhead::cli {
@@ -22,7 +22,7 @@ const CapturedLayer& layer_of(const Capture& capture, std::int64_t number) {
 }
 
 /// Appends the heads asked for, pooled from the states of a pass.
-void pool_heads(const Pass& pass, const Selection& selection, std::vector<HeadStatistics>& heads) {
+void pool_heads(const LayerPass& pass, const Selection& selection, std::vector<HeadStatistics>& heads) {
   for (std::int64_t h = 0; h < pass.Hq; ++h) {
     if (selection.head && *selection.head != h) continue;
     HeadPool pool;
@@ -41,7 +41,7 @@ std::vector<report::SweepPoint> sweep(const Capture& capture, const Judged& judg
   Progress progress("sweeping the scale");
   for (const MeasuredLayer& measured : judged.layers) {
     progress.say("sweeping the scale, layer " + std::to_string(measured.number));
-    Pass pass(capture, layer_of(capture, measured.number));
+    LayerPass pass(capture, layer_of(capture, measured.number));
     pass.options.statistics.level = StatisticsLevel::entropy;
     for (std::size_t i = 0; i < points.size(); ++i) {
       pass.options.scale = Constant{capture.scale * points[i].multiplier};
@@ -137,7 +137,7 @@ std::vector<Candidate> extreme_heads(const Judged& judged) {
 }
 
 /// Weights of the head's first rows and keys, a row at a time.
-std::vector<std::uint8_t> picture(Pass& pass, Context& context, std::int64_t head, std::int64_t rows,
+std::vector<std::uint8_t> picture(LayerPass& pass, Context& context, std::int64_t head, std::int64_t rows,
                                   std::int64_t keys) {
   std::vector<std::uint8_t> bytes;
   std::vector<double> row(static_cast<std::size_t>(pass.k.shape()[1]));
@@ -158,7 +158,7 @@ report::AttentionPictures pictures(const Capture& capture, const Judged& judged,
   all.all_rows = judged.Nq;
   all.all_keys = judged.Nk;
   for (const Candidate& candidate : chosen) {
-    Pass pass(capture, layer_of(capture, candidate.layer));
+    LayerPass pass(capture, layer_of(capture, candidate.layer));
     if (pass.Nq != judged.Nq || pass.k.shape()[1] != judged.Nk) continue;  // one size for all
     pass.run(context);
     all.rows = std::min(judged.Nq, largest_picture);

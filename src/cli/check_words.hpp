@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "cli/measure.hpp"
+#include "callers/measure.hpp"
+#include "cli/shared.hpp"
 
 namespace levelhead::cli {
 

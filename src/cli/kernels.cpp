@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "callers/json.hpp"
 #include "cli/command.hpp"
-#include "cli/json.hpp"
+#include "cli/shared.hpp"
 
 namespace levelhead::cli {
 namespace {

@@ -80,4 +80,9 @@ struct NamedTensor {
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        std::span<const std::pair<std::string, std::string>> metadata = {});
 
+/// The bytes that write_safetensors would write; name stands for the file in errors. Throws FileError.
+std::vector<std::byte> safetensors_bytes(std::span<const NamedTensor> tensors,
+                                         std::span<const std::pair<std::string, std::string>> metadata,
+                                         const std::string& name);
+
 }  // namespace levelhead

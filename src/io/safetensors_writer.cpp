@@ -108,23 +108,49 @@ std::string header_of(std::span<const NamedTensor> tensors, std::span<const std:
   return header;
 }
 
+/// A file that is to be, in pieces.
+class Layout {
+ public:
+  /// file: its name in errors.
+  Layout(std::span<const NamedTensor> tensors, Fields metadata, const std::string& file) : tensors_(tensors) {
+    check(tensors, metadata, file);
+    order_ = data_order(tensors);
+    header_ = header_of(tensors, order_, metadata, file);
+    if (header_.size() > max_header_bytes)
+      throw FileError(fmt::format("{}: its header would take {} bytes, more than the {} that safetensors allows", file,
+                                  header_.size(), max_header_bytes));
+  }
+
+  template <class Sink>
+  void for_each_piece(Sink&& sink) const {
+    const std::uint64_t length = header_.size();
+    sink(std::as_bytes(std::span(&length, 1)));
+    sink(std::as_bytes(std::span(header_)));
+    for (const std::size_t i : order_) sink(tensors_[i].bytes);
+  }
+
+ private:
+  std::span<const NamedTensor> tensors_;
+  std::vector<std::size_t> order_;
+  std::string header_;
+};
+
 }  // namespace
 
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors, Fields metadata) {
-  const std::string file = escaped(path, 400);
-  check(tensors, metadata, file);
-  const std::vector<std::size_t> order = data_order(tensors);
-  const std::string header = header_of(tensors, order, metadata, file);
-  if (header.size() > max_header_bytes) {
-    throw FileError(fmt::format("{}: its header would take {} bytes, more than the {} that safetensors allows", file,
-                                header.size(), max_header_bytes));
-  }
-  const std::uint64_t length = header.size();
+  const Layout layout(tensors, metadata, escaped(path, 400));
   AtomicFile output(path);
-  output.write(std::as_bytes(std::span(&length, 1)));
-  output.write(header);
-  for (const std::size_t i : order) output.write(tensors[i].bytes);
+  layout.for_each_piece([&](std::span<const std::byte> piece) { output.write(piece); });
   output.commit();
+}
+
+std::vector<std::byte> safetensors_bytes(std::span<const NamedTensor> tensors, Fields metadata,
+                                         const std::string& name) {
+  const Layout layout(tensors, metadata, escaped(name, 400));
+  std::vector<std::byte> bytes;
+  layout.for_each_piece(
+      [&](std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
+  return bytes;
 }
 
 }  // namespace levelhead

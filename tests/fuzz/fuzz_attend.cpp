@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "callers/json.hpp"
 #include "cli/arguments.hpp"
 #include "cli/attend.hpp"
-#include "cli/json.hpp"
 #include "fuzz/attend_text.hpp"
 #include "fuzz/target.hpp"
 

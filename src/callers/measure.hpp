@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/capture.hpp"
+#include "callers/capture.hpp"
 #include "levelhead/verdict.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 
 /// A part of a model; all of it when nothing is set.
 struct Selection {
@@ -43,7 +44,10 @@ struct Judged {
   Rule rule() const { return fresh ? Rule::fresh : Rule::h75; }
 };
 
+/// on_layer is told the number of each layer before it is measured.
 /// Throws Error on tensors that do not fit each other, and if the selection names what is not there.
-Judged measure(const Capture& capture, const Selection& selection, Rule rule, int threads);
+Judged measure(
+    const Capture& capture, const Selection& selection, Rule rule, int threads,
+    const std::function<void(std::int64_t)>& on_layer = [](std::int64_t) {});
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

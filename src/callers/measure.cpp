@@ -1,15 +1,14 @@
-#include "cli/measure.hpp"
+#include "callers/measure.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/pass.hpp"
-#include "cli/progress.hpp"
+#include "callers/pass.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 namespace {
 
-MeasuredLayer select_heads(const CapturedLayer& layer, Pass& pass, const Selection& selection, Rule rule,
+MeasuredLayer select_heads(const CapturedLayer& layer, LayerPass& pass, const Selection& selection, Rule rule,
                            double scale) {
   MeasuredLayer measured{layer.number, {}};
   const std::vector<HeadStatistics> heads = heads_of(pass);
@@ -81,20 +80,20 @@ void judge_heads(const Capture& capture, std::span<const HeadStatistics> heads, 
   judged.verdict.reason = judged.fresh->reason;
 }
 
-Judged measure_layers(const Capture& capture, const Selection& selection, Rule rule, int threads) {
+Judged measure_layers(const Capture& capture, const Selection& selection, Rule rule, int threads,
+                      const std::function<void(std::int64_t)>& on_layer) {
   check_selection(capture, selection);
   Judged judged;
   describe(capture, judged);
   Context context(threads);
-  Progress progress("measuring");
   std::vector<HeadStatistics> chosen;
   std::int64_t all = 0;
   for (const CapturedLayer& layer : capture.layers) {
     all += layer.q->shape[0];
     if (selection.layer && *selection.layer != layer.number) continue;
-    progress.say("measuring layer " + std::to_string(layer.number));
+    on_layer(layer.number);
     try {
-      Pass pass(capture, layer);
+      LayerPass pass(capture, layer);
       judged.kernel = pass.run(context).kernel;
       judged.layers.push_back(select_heads(layer, pass, selection, rule, capture.scale));
     } catch (const Error& error) {
@@ -109,12 +108,13 @@ Judged measure_layers(const Capture& capture, const Selection& selection, Rule r
 
 }  // namespace
 
-Judged measure(const Capture& capture, const Selection& selection, Rule rule, int threads) {
+Judged measure(const Capture& capture, const Selection& selection, Rule rule, int threads,
+               const std::function<void(std::int64_t)>& on_layer) {
   try {
-    return measure_layers(capture, selection, rule, threads);
+    return measure_layers(capture, selection, rule, threads, on_layer);
   } catch (const Error& error) {
     throw Error(escaped(capture.file.name()) + ": " + error.what());
   }
 }
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

@@ -1,7 +1,8 @@
-#include "cli/check_output.hpp"
-#include "cli/json.hpp"
+#include "callers/check_json.hpp"
 
-namespace levelhead::cli {
+#include "callers/json.hpp"
+
+namespace levelhead::callers {
 namespace {
 
 Json number_or_null(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
@@ -54,4 +55,4 @@ Json check_json(const Capture& capture, const Judged& judged) {
   return json;
 }
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "io/safetensors.hpp"
 #include "levelhead/attention.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 
 struct CapturedLayer {
   std::int64_t number = 0;
@@ -19,11 +20,18 @@ struct CapturedLayer {
   const TensorEntry* v = nullptr;  ///< optional
 };
 
+/// How the options below are written, for errors that ask for one.
+struct Spelling {
+  std::string_view scale = "--scale X", causal = "--causal true or --causal false",
+                   align = "--align top-left, --align bottom-right or --align OFFSET";
+};
+
 /// What options say instead of the metadata.
 struct CaptureOptions {
   std::optional<double> scale;
   std::optional<bool> causal;
   std::optional<Align> align;
+  Spelling spelling{};
 };
 
 struct Capture {
@@ -46,4 +54,4 @@ struct Capture {
 /// make sense.
 Capture read_capture(SafetensorsFile file, const CaptureOptions& options);
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

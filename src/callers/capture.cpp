@@ -1,12 +1,12 @@
-#include "cli/capture.hpp"
+#include "callers/capture.hpp"
 
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/arguments.hpp"
+#include "callers/words.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 namespace {
 
 struct Name {
@@ -111,11 +111,11 @@ void check_tokens(const Capture& capture) {
 
 void read_scale(Capture& capture, const CaptureOptions& options) {
   const auto text = capture.file.metadata().find("scale");
+  const Spelling& spelling = options.spelling;
+  const bool causal_too = !capture.file.metadata().find("causal") && !options.causal;
   if (!text && !options.scale)
-    throw Error("metadata scale is missing: give --scale X" +
-                std::string(!capture.file.metadata().find("causal") && !options.causal
-                                ? ", and --causal true or --causal false"
-                                : ""));
+    throw Error("metadata scale is missing: give " + std::string(spelling.scale) +
+                (causal_too ? ", and " + std::string(spelling.causal) : ""));
   if (text) capture.own_scale = parse_number("metadata scale", *text);
   capture.scale = options.scale ? *options.scale : *capture.own_scale;
 }
@@ -123,15 +123,14 @@ void read_scale(Capture& capture, const CaptureOptions& options) {
 // Causal over unequal numbers of queries and keys has two meanings; the file can't say which one it was.
 void read_window(Capture& capture, const CaptureOptions& options) {
   const auto text = capture.file.metadata().find("causal");
-  if (!text && !options.causal) throw Error("metadata causal is missing: give --causal true or --causal false");
+  if (!text && !options.causal) throw Error("metadata causal is missing: give " + std::string(options.spelling.causal));
   capture.causal = options.causal ? *options.causal : parse_boolean("metadata causal", *text);
   capture.causal_given = options.causal.has_value();
   if (!capture.causal) return;
   for (const CapturedLayer& layer : capture.layers)
     if (layer.q->shape[1] != layer.k->shape[1] && !options.align)
       throw Error(layer_name(layer.number) + " has " + std::to_string(layer.q->shape[1]) + " queries and " +
-                  std::to_string(layer.k->shape[1]) +
-                  " keys, so causal needs --align top-left, --align bottom-right or --align OFFSET");
+                  std::to_string(layer.k->shape[1]) + " keys, so causal needs " + std::string(options.spelling.align));
   capture.window = Window::causal(options.align.value_or(Align()));
 }
 
@@ -165,4 +164,4 @@ Capture read_capture(SafetensorsFile file, const CaptureOptions& options) {
   return capture;
 }
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

@@ -1,8 +1,8 @@
-#include "cli/json.hpp"
+#include "callers/json.hpp"
 
 #include <optional>
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 namespace {
 
 // nlohmann writes non-finite numbers as null by itself.
@@ -30,4 +30,4 @@ Json to_json(const RunInfo& info, double seconds) {
 
 std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

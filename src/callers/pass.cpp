@@ -1,10 +1,10 @@
-#include "cli/pass.hpp"
+#include "callers/pass.hpp"
 
 #include <cmath>
 
 #include "core/element.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 namespace {
 
 // [heads, tokens, dim] as [1, heads, tokens, dim]
@@ -24,7 +24,7 @@ bool all_finite(const Tensor& tensor) {
 }  // namespace
 
 // Statistics need no values, so v takes part only when it could turn a row into NaN.
-Pass::Pass(const Capture& capture, const CapturedLayer& layer)
+LayerPass::LayerPass(const Capture& capture, const CapturedLayer& layer)
     : q(capture.file.read(*layer.q)), k(capture.file.read(*layer.k)), Hq(q.shape()[0]), Nq(q.shape()[1]) {
   inputs.q = batch_of_one(q);
   inputs.k = batch_of_one(k);
@@ -40,7 +40,7 @@ Pass::Pass(const Capture& capture, const CapturedLayer& layer)
   state.resize(static_cast<std::size_t>(Hq * Nq));
 }
 
-RunInfo Pass::run(Context& context) {
+RunInfo LayerPass::run(Context& context) {
   Outputs outputs;
   outputs.state = state;
   if (Dv == 0) return forward(context, inputs, options, outputs);
@@ -54,7 +54,7 @@ RunInfo Pass::run(Context& context) {
   return info;
 }
 
-std::vector<HeadStatistics> heads_of(const Pass& pass) {
+std::vector<HeadStatistics> heads_of(const LayerPass& pass) {
   std::vector<HeadStatistics> heads = head_statistics(pass.inputs, pass.options, pass.state);
   if (pass.nan_output.empty()) return heads;
   for (std::int64_t h = 0; h < pass.Hq; ++h) {
@@ -68,4 +68,4 @@ std::vector<HeadStatistics> heads_of(const Pass& pass) {
   return heads;
 }
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

@@ -7,7 +7,7 @@
 #include "levelhead/attention.hpp"
 #include "levelhead/verdict.hpp"
 
-namespace levelhead::cli {
+namespace levelhead::callers {
 
 using Json = nlohmann::ordered_json;
 
@@ -20,4 +20,4 @@ Json to_json(const RunInfo& info, double seconds);
 /// One line. Names of a file that are no UTF-8 lose their bad bytes.
 std::string to_line(const Json& json);
 
-}  // namespace levelhead::cli
+}  // namespace levelhead::callers

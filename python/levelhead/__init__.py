@@ -1,0 +1,17 @@
+"""Exact attention for CPUs that puts a level on every head.
+
+`attention` computes exact scaled dot-product attention on NumPy arrays, PyTorch CPU tensors and anything else with DLPack
+or the buffer protocol, and measures in the same pass whether each head's scale is right. `check` judges captured q and k
+of a model.
+
+Letters in shapes: B batch, Hq query heads, Hk key/value heads (Hq a multiple of Hk), Nq queries, Nk keys, D query/key
+dim, Dv value dim.
+"""
+
+from ._attention import attention
+from ._check import check
+from ._core import version as __version__
+from ._machine import cpu_name, kernels
+from ._result import Info, Result, Statistics
+
+__all__ = ["Info", "Result", "Statistics", "__version__", "attention", "check", "cpu_name", "kernels"]
