@@ -61,6 +61,7 @@ struct Call {
   std::vector<bf16> q, k, v, o;
   Problem p;
   ForwardOutputs out;
+  std::vector<RowState> state;
 
   Call(std::int64_t heads, std::int64_t keys, std::int64_t dim, StatisticsLevel level) : H(heads), n(keys), D(dim) {
     std::mt19937 random(1);
@@ -78,33 +79,40 @@ struct Call {
     options.statistics.level = level;
     Outputs outputs;
     outputs.o = view(o.data(), {1, H, n, D});
+    if (level != StatisticsLevel::lse_max) {
+      state.resize(static_cast<std::size_t>(H * n));
+      outputs.state = state;
+    }
     p = make_problem(in, options);
     out = make_outputs(p, in, outputs);
     fill_multipliers(p, in, options);
   }
 };
 
-// One group of 4 rows against one packed block of 64 keys, over and over: products, softmax, weights x values.
+// One group of 4 rows against one packed block of keys, over and over: products, softmax, weights x values.
 double tile_gflops(std::int64_t D) {
-  Call call(1, 64, D, StatisticsLevel::lse_max);
+  Call call(1, block_keys, D, StatisticsLevel::lse_max);
   std::vector<std::byte> memory(forward_workspace<Bf16Pairs>(call.p, 1) + 64);
   auto* base = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
   forward<Bf16Pairs>(call.p, call.out, *std::make_unique<Pool>(1), base);  // leaves packed keys, values and queries
   Arena arena(base);
   arena.take<std::int64_t>(2);
   Scratch<Bf16Pairs> s = lay_out<Bf16Pairs>(call.p, queries_per_task(call.p, 1), arena);
+  s.rows.stats = nullptr;  // as in a call that asks for no state
   constexpr int steps = 20000;
-  const std::uint64_t words[4] = {~0ULL, ~0ULL, ~0ULL, ~0ULL};
-  const GroupBlock g{0, 4, 0, words, nullptr};
+  const KeyBits words[4] = {KeyBits::every(), KeyBits::every(), KeyBits::every(), KeyBits::every()};
+  const GroupBlock g{0, 0, words, nullptr};
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
-      Bf16Pairs::product_tile<4>(s.rows.q, s.keys, 0, D, [&](Vec(&x)[4][4]) {
-        softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true, 4>(s.rows, g, 0, x);
-      });
-      weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, 64, s.values, s.rows.o_stride, s.rows.o);
+      for (int offset = 0; offset < block_keys; offset += Bf16Pairs::tile_keys) {
+        Bf16Pairs::product_tile<4, 4>(s.rows.q, s.keys, offset, D, [&](Vec(&x)[4][4]) {
+          softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true, 4>(s.rows, g, offset, x);
+        });
+      }
+      weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, block_keys, s.values, s.rows.o_stride, s.rows.o);
     }
   });
-  return 4.0 * 4 * 64 * static_cast<double>(D) * steps / seconds / 1e9;
+  return 4.0 * 4 * block_keys * static_cast<double>(D) * steps / seconds / 1e9;
 }
 
 double score_gflops(std::int64_t D) {
@@ -113,7 +121,7 @@ double score_gflops(std::int64_t D) {
   constexpr int steps = 50000;
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
-      Bf16Pairs::product_tile<4>(q.data(), k.data(), 0, D, [&](Vec(&x)[4][4]) {
+      Bf16Pairs::product_tile<4, 4>(q.data(), k.data(), 0, D, [&](Vec(&x)[4][4]) {
         Vec all = zero();
         for (auto& row : x) {
           for (const Vec& v : row) all = hn::Max(all, v);

@@ -1,20 +1,20 @@
 // The blocked walk over keys, once for every engine.
 //
-// A task is one key/value head and 128 or 256 query rows of its head group. It walks its keys in blocks of 64. Each
+// A task is one key/value head and 128 or 256 query rows of its head group. It walks its keys in blocks of 128. Each
 // block is packed once (keys transposed, values dense, both widened to what the engine multiplies), then every group
 // of a few rows meets it:
 //
-//     product tile (engine, in registers) -> softmax stage -> weights [rows][64] in L1 -> weights x values -> o
+//     product tiles (engine, in registers) -> softmax stage -> weights [rows][128] in L1 -> weights x values -> o
 //
 // so neither the logits nor the weights of a row ever exist as a whole, and memory is O(threads x block).
 //
 // Three rules give a row the same bits whatever surrounds it:
 //   1. The block grid starts at the segment's first key, never at the first key that some row of the task needs.
-//   2. The running maximum m is raised per row. A block that a row does not see changes nothing of it.
+//   2. The reference m of the weights is raised per row. A block that a row does not see changes nothing of it.
 //   3. Each block's weights x values is summed from zero in key order, then added to o. A hidden key adds 0, so a
 //      row's sum is the same beside rows that see more. (Blockwise sums also lose fewer digits than one long chain.)
 //
-// What a row sees of a block is one 64-bit word: all ones is the plain path, zero is skipped, anything else pays for
+// What a row sees of a block is one bit per key: all ones is the plain path, zero is skipped, anything else pays for
 // its masks. 0 x NaN is NaN, so where a block of values holds a non-finite number, partial rows are multiplied one by
 // one over their visible keys alone, in the same order.
 //
@@ -29,6 +29,7 @@
 
 #include <cmath>
 
+#include "kernels/driver/key_bits.hpp"
 #include "kernels/driver/softmax-inl.h"
 #include "kernels/driver/tasks.hpp"
 #include "kernels/driver/tile-inl.h"
@@ -41,7 +42,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // The lanes are folded into doubles every this many keys, so that f32 sums stay short.
-inline constexpr std::int64_t fold_keys = 16 * block_keys;
+inline constexpr std::int64_t fold_keys = 8 * block_keys;
 
 /// Where a row of the task stands.
 struct RowPlace {
@@ -68,19 +69,23 @@ struct Scratch {
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
+inline bool has_extra(const Problem& p) { return p.bias || !p.slopes.empty(); }
+
 template <class Engine>
 Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
   const std::int64_t n = round_up(queries * p.group(), Engine::tile_rows);
-  const bool stats = p.statistics.level >= StatisticsLevel::entropy;
   Scratch<Engine> s;
+  s.rows.fields = fields_of(p.statistics.level);
   s.rows.o_stride = round_up(p.Dv, lanes);
   s.rows.softcap = static_cast<float>(p.softcap);
+  s.rows.plain = !(p.softcap > 0) && !has_extra(p);
   s.rows.q = arena.take<typename Engine::Query>(n * Engine::query_elements(p.D));
   s.rows.m = arena.take<float>(n);
+  s.rows.limit = arena.take<float>(n);
   s.rows.multiplier = arena.take<float>(n);
   s.rows.l = arena.take<float>(n * lanes);
   s.rows.o = arena.take<float>(n * s.rows.o_stride);
-  s.rows.stats = arena.take<float>(stats ? n * lane_fields * lanes : 0);
+  s.rows.stats = arena.take<float>(n * s.rows.fields * lanes);
   s.rows.folded = arena.take<Folded>(n);
   s.rows.weights = arena.take<typename Engine::Weight>(Engine::tile_rows * block_keys);
   s.places = arena.take<RowPlace>(n);
@@ -125,38 +130,39 @@ class ForwardTask {
 
  private:
   void prepare_rows() {
-    const std::int64_t group = p_.group();
-    count_ = static_cast<int>((task_.i_end - task_.i_begin) * group);
-    for (int r = 0; r < count_; ++r) {
-      RowPlace& place = s_.places[r];
-      place.h = task_.kv_head * group + r % group;
-      place.i = task_.i_begin + r / group;
-      place.keys = p_.keys(segment_, place.i);
-      place.keys.begin -= segment_.k_begin;
-      place.keys.end -= segment_.k_begin;
-      Engine::pack_query(element(p_.q, p_.q.at(segment_.b, place.h, place.i, 0)), p_.dtype, p_.q.strides[3], p_.D,
-                         s_.rows.q + r * Engine::query_elements(p_.D));
-      s_.rows.multiplier[r] = static_cast<float>(p_.multiplier(segment_.b, place.h, place.i));
-    }
-    for (int r = 0; r < count_; ++r) {
-      s_.rows.m[r] = minus_infinity;
-      s_.rows.folded[r] = {};
-      fill(s_.rows.l + r * lanes, lanes, 0);
-      fill(s_.rows.o + r * s_.rows.o_stride, s_.rows.o_stride, 0);
-      if constexpr (kLevel >= StatisticsLevel::entropy) {
-        fill(s_.rows.lane(r, lane_weighted), lane_fields * lanes, 0);
-        fill(s_.rows.lane(r, lane_min), lanes, -minus_infinity);
-      }
-    }
+    count_ = static_cast<int>((task_.i_end - task_.i_begin) * p_.group());
+    for (int r = 0; r < count_; ++r) prepare_row(r);
     // Padding rows of the last tile are multiplied like the others and then ignored.
     for (int r = count_; r < round_up(count_, Engine::tile_rows); ++r) {
       Engine::clear_query(p_.D, s_.rows.q + r * Engine::query_elements(p_.D));
+      s_.rows.multiplier[r] = 0;
+      clear_sums(r);
     }
-    for (int row = 0; row < Engine::tile_rows; ++row) {
-      for (int j = 0; j < block_keys; j += Engine::tile_keys) {
-        Engine::clear_weights(s_.rows.weights + row * block_keys + j);
-      }
-    }
+  }
+
+  void prepare_row(int r) {
+    const std::int64_t group = p_.group();
+    RowPlace& place = s_.places[r];
+    place.h = task_.kv_head * group + r % group;
+    place.i = task_.i_begin + r / group;
+    place.keys = p_.keys(segment_, place.i);
+    place.keys.begin -= segment_.k_begin;
+    place.keys.end -= segment_.k_begin;
+    Engine::pack_query(element(p_.q, p_.q.at(segment_.b, place.h, place.i, 0)), p_.dtype, p_.q.strides[3], p_.D,
+                       s_.rows.q + r * Engine::query_elements(p_.D));
+    s_.rows.multiplier[r] = static_cast<float>(p_.multiplier(segment_.b, place.h, place.i));
+    clear_sums(r);
+  }
+
+  void clear_sums(int r) {
+    s_.rows.m[r] = s_.rows.limit[r] = minus_infinity;
+    s_.rows.folded[r] = {};
+    fill(s_.rows.l + r * lanes, lanes, 0);
+    fill(s_.rows.o + r * s_.rows.o_stride, s_.rows.o_stride, 0);
+    if (s_.rows.stats == nullptr) return;
+    fill(s_.rows.lane(r, lane_max), s_.rows.fields * lanes, 0);
+    fill(s_.rows.lane(r, lane_max), lanes, minus_infinity);
+    if constexpr (kLevel == StatisticsLevel::all) fill(s_.rows.lane(r, lane_min), lanes, -minus_infinity);
   }
 
   static void fill(float* to, std::int64_t n, float x) {
@@ -193,70 +199,87 @@ class ForwardTask {
   }
 
   // The row's visible keys of the block at k, and its additions to their logits.
-  std::uint64_t word_of(const RowPlace& place, std::int64_t k, float* extra) const {
-    std::uint64_t word = word_of_range(place.keys.begin - k, place.keys.end - k);
-    if (word == 0) return 0;
+  KeyBits word_of(const RowPlace& place, std::int64_t k, float* extra) const {
+    KeyBits word = KeyBits::range(place.keys.begin - k, place.keys.end - k);
+    if (word.none()) return word;
     const std::int64_t j = segment_.k_begin + k;
-    if (p_.mask) word = apply_mask(p_.mask, p_.mask.at(segment_.b, place.h, place.i, j), word);
-    if (!has_extra() || word == 0) return word;
+    if (p_.mask) apply_mask(p_.mask, p_.mask.at(segment_.b, place.h, place.i, j), word);
+    if (!has_extra(p_) || word.none()) return word;
     fill(extra, block_keys, 0);
-    if (p_.bias) word = apply_bias(p_.bias, p_.bias.at(segment_.b, place.h, place.i, j), word, extra);
+    if (p_.bias) apply_bias(p_.bias, p_.bias.at(segment_.b, place.h, place.i, j), word, extra);
     if (!p_.slopes.empty()) {
       apply_slope(p_.slopes[static_cast<std::size_t>(place.h)], p_.distance(segment_, place.i, j), extra);
     }
     return word;
   }
 
-  bool has_extra() const { return p_.bias || !p_.slopes.empty(); }
-
   // One group of rows against the packed block at k.
   void meet(int row, int rows, const GroupPlace& group, std::int64_t k, bool finite) {
-    std::uint64_t words[Engine::tile_rows] = {};
-    std::uint64_t any = 0, all = ~std::uint64_t{0};
-    if (!p_.mask && !has_extra() && group.all.begin <= k && group.all.end >= k + block_keys) {
+    KeyBits words[Engine::tile_rows] = {};
+    KeyBits any, all = KeyBits::every();
+    if (!p_.mask && !has_extra(p_) && group.all.begin <= k && group.all.end >= k + block_keys) {
       any = all;
       for (int x = 0; x < rows; ++x) words[x] = all;
     } else {
       for (int x = 0; x < rows; ++x) {
         words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
-        any |= words[x];
-        all &= words[x];
+        any.add(words[x]);
+        all.keep(words[x]);
       }
     }
-    if (any == 0) return;
-    const GroupBlock g{row, rows, segment_.k_begin + k, words, has_extra() ? s_.extra : nullptr};
-    const bool full = all == ~std::uint64_t{0};
-    const bool plain = full && g.extra == nullptr && !(p_.softcap > 0);
+    if (any.none()) return;
+    const GroupBlock g{row, segment_.k_begin + k, words, has_extra(p_) ? s_.extra : nullptr};
     // Tiles without a visible key at either end are left out; the weights of one in between are cleared.
-    const int from = std::countr_zero(any) / Engine::tile_keys * Engine::tile_keys;
-    const int to = block_keys - std::countl_zero(any);
+    const int from = any.first() / Engine::tile_keys * Engine::tile_keys, to = any.end();
+    const bool plain = all.all() && s_.rows.plain;
     if (rows == 1) {
       plain ? tiles<true, 1>(g, from, to) : tiles<false, 1>(g, from, to);
     } else {
       plain ? tiles<true, Engine::tile_rows>(g, from, to) : tiles<false, Engine::tile_rows>(g, from, to);
     }
-    float* const o = s_.rows.o + row * s_.rows.o_stride;
-    if (!finite && !full) {
+    add_values(g, rows, from, to, finite || all.all());
+    for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += words[x].count();
+  }
+
+  // o += weights x values. clean: no hidden value of the block could make a sum NaN.
+  void add_values(const GroupBlock& g, int rows, int from, int to, bool clean) {
+    const std::int64_t width = s_.rows.o_stride;
+    float* const o = s_.rows.o + g.row * width;
+    if (!clean) {
       for (int x = 0; x < rows; ++x) {
-        Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, words[x], s_.values, s_.rows.o_stride,
-                                             o + x * s_.rows.o_stride);
+        Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, g.words[x], s_.values, width,
+                                             o + x * width);
       }
     } else if (rows == 1) {
-      weights_times_values<Engine, 1>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
+      weights_times_values<Engine, 1>(s_.rows.weights, g.words, from, to, s_.values, width, o);
     } else {
-      weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, words, from, to, s_.values, s_.rows.o_stride, o);
+      weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, g.words, from, to, s_.values, width, o);
     }
-    for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += std::popcount(words[x]);
   }
 
   template <bool kPlain, int R>
   void tiles(const GroupBlock& g, int from, int to) {
-    const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
-    for (int offset = from; offset < to; offset += Engine::tile_keys) {
-      Engine::template product_tile<R>(q, s_.keys, offset, p_.D, [&](Vec(&s)[R][Engine::tile_vectors]) HWY_ATTR {
-        softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
-      });
+    int offset = from;
+    for (; offset + Engine::tile_keys <= to; offset += Engine::tile_keys)
+      tile<kPlain, R, Engine::tile_vectors>(g, offset);
+    if (!kPlain && offset < to) last_tile<R, Engine::tile_vectors>(g, offset, to);
+  }
+
+  // As narrow as the keys that are left allow: under a causal window half of a full tile would be for nothing.
+  template <int R, int C>
+  HWY_INLINE void last_tile(const GroupBlock& g, int offset, int to) {
+    if constexpr (C > Engine::least_vectors) {
+      if (to - offset <= C / 2 * lanes) return last_tile<R, C / 2>(g, offset, to);
     }
+    tile<false, R, C>(g, offset);
+  }
+
+  template <bool kPlain, int R, int C>
+  HWY_INLINE void tile(const GroupBlock& g, int offset) {
+    const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
+    Engine::template product_tile<R, C>(q, s_.keys, offset, p_.D, [&](Vec(&s)[R][C]) HWY_ATTR {
+      softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
+    });
   }
 
   // Divides by the sum, the sink joining it once, and writes what was asked for.
@@ -264,14 +287,13 @@ class ForwardTask {
     const RowPlace& place = s_.places[r];
     const RowState state = state_of(r);
     const std::optional<double> sink = p_.sink(place.h);
-    if (out_.state != nullptr) out_.state_at(p_, segment_.b, place.h, place.i) = state;
     if (out_.lse.data != nullptr) {
       static_cast<float*>(out_.lse.data)[out_.lse.at(segment_.b, place.h, place.i, 0)] =
           static_cast<float>(log_sum_exp(state, sink));
     }
+    if (out_.state != nullptr) out_.state_at(p_, segment_.b, place.h, place.i) = measured(r, state);
     if (out_.o.data == nullptr) return;
-    const double m = static_cast<double>(s_.rows.m[r]);
-    double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - m) : 0.0);
+    double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - state.max) : 0.0);
     if (state.count == 0)
       denominator = 1;  // an empty row: o is 0 already
     else if (state.sum == 0)
@@ -284,27 +306,46 @@ class ForwardTask {
     narrow(o, p_.Dv, element(out_.o, out_.o.at(segment_.b, place.h, place.i, 0)), out_.o.dtype, out_.o.strides[3]);
   }
 
-  RowState state_of(int r) {
-    const Rows<Engine>& rows = s_.rows;
-    fold<kLevel>(rows, r);
-    const Folded& f = rows.folded[r];
+  // max and sum alone, relative to the reference m: o and lse come from them, whether statistics are asked for or not.
+  RowState state_of(int r) const {
     RowState state;
     state.level = kLevel;
-    state.max = static_cast<double>(rows.m[r]);
-    state.sum = sum_lanes(rows.l + r * lanes);
-    state.count = f.count;
-    if (f.count == 0) return state;
-    state.weighted = f.weighted;
+    state.count = s_.rows.folded[r].count;
+    if (state.count == 0) return state;
+    state.max = static_cast<double>(s_.rows.m[r]);
+    state.sum = sum_lanes(s_.rows.l + r * lanes);
+    return state;
+  }
+
+  float most(int r, LaneField field) const {
+    return hn::GetLane(hn::MaxOfLanes(Floats(), load(s_.rows.lane(r, field))));
+  }
+
+  // The state relative to the row's true maximum, with all that its level keeps.
+  RowState measured(int r, RowState state) {
+    if (state.count == 0) return state;
+    const Rows<Engine>& rows = s_.rows;
+    fold<kLevel>(rows, r);
+    Folded f = rows.folded[r];
+    const float top = most(r, lane_max);
+    const auto n = static_cast<double>(f.count);
+    if (top > rows.m[r] && rows.m[r] != minus_infinity) {
+      const double delta = (static_cast<double>(top) - rows.m[r]) * log2_e;
+      const double factor = std::exp2(-delta);
+      shift(f, state.sum, n, delta, factor);
+      state.sum *= factor;
+      state.max = static_cast<double>(top);
+    }
+    state.weighted = f.weighted * ln_2;
     if constexpr (kLevel == StatisticsLevel::all) {
-      const auto n = static_cast<double>(f.count);
       state.sum2 = f.sum2;
       state.sum3 = f.sum3;
-      state.mean = state.max == -std::numeric_limits<double>::infinity() ? state.max : state.max + f.t / n;
-      const double m2 = f.t2 - f.t * f.t / n;
+      state.mean = std::isinf(state.max) ? state.max : state.max + f.z * ln_2 / n;
+      const double m2 = (f.z2 - f.z * f.z / n) * ln_2 * ln_2;
       state.m2 = m2 < 0 ? 0 : m2;
       state.min = static_cast<double>(hn::GetLane(hn::MinOfLanes(Floats(), load(rows.lane(r, lane_min)))));
-      state.absmax_uncapped =
-          static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), load(rows.lane(r, lane_uncapped)))));
+      const double high = std::abs(state.max), low = std::abs(state.min);
+      state.absmax_uncapped = !rows.plain ? static_cast<double>(most(r, lane_uncapped)) : high > low ? high : low;
       state.first_logit = static_cast<double>(f.first_logit);
       state.first_key = f.first_key;
     }
@@ -370,6 +411,7 @@ void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std:
   pool.run(tasks, [&](std::int64_t index, int thread) HWY_ATTR {
     Arena arena(parts + static_cast<std::size_t>(thread) * measure_one.used());
     Scratch<Engine> scratch = lay_out<Engine>(p, queries, arena);
+    if (out.state == nullptr) scratch.rows.stats = nullptr;
     const Task task = task_at(p, queries, starts, index);
     ForwardTask<Engine, kLevel>(p, out, task, scratch).run();
   });
@@ -378,7 +420,8 @@ void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std:
 
 template <class Engine>
 void forward(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept {
-  switch (p.statistics.level) {
+  // What a level costs is only paid for rows whose state somebody reads.
+  switch (out.state == nullptr ? StatisticsLevel::lse_max : p.statistics.level) {
     case StatisticsLevel::lse_max: return forward_level<Engine, StatisticsLevel::lse_max>(p, out, pool, scratch);
     case StatisticsLevel::entropy: return forward_level<Engine, StatisticsLevel::entropy>(p, out, pool, scratch);
     case StatisticsLevel::all: return forward_level<Engine, StatisticsLevel::all>(p, out, pool, scratch);

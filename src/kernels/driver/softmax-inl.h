@@ -1,5 +1,10 @@
 // The softmax stage: turns a tile of products, still in the engine's registers, into weights, and keeps each row's
 // state. Included once per target.
+//
+// A weight is 2^z, z = (s - m) log2(e), s the logit. m is the row's reference: the largest logit of the first tile in
+// which it sees a key, raised only when a later one exceeds it by more than `headroom`. So hardly any row is rescaled,
+// and what a row does depends on nothing but what it sees. Its true maximum is tracked where somebody asks for its
+// state, which is moved there at the end.
 #if defined(LEVELHEAD_DRIVER_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LEVELHEAD_DRIVER_SOFTMAX_INL_H_
 #undef LEVELHEAD_DRIVER_SOFTMAX_INL_H_
@@ -7,10 +12,11 @@
 #define LEVELHEAD_DRIVER_SOFTMAX_INL_H_
 #endif
 
-#include <bit>
+#include <cmath>
 #include <cstdint>
 
-#include "kernels/driver/tasks.hpp"
+#include "kernels/driver/key_bits.hpp"
+#include "kernels/driver/tile-inl.h"
 #include "kernels/driver/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,22 +25,34 @@ namespace HWY_NAMESPACE {
 namespace {
 
 inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+inline constexpr double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
 
-// Per-row accumulators with one number per lane, relative to the row's m; s is the logit, t = s - m.
+// e^5 = 148: cubes of such weights and their sums have all their digits in f32, and z is still rounded to 2^-22.
+inline constexpr float headroom = 5;
+
+// Per-row accumulators with one number per lane, relative to the row's m.
 enum LaneField : int {
-  lane_weighted,  // sum p t
+  lane_max,       // max s
+  lane_weighted,  // sum p z
   lane_sum2,      // sum p^2
   lane_sum3,      // sum p^3
-  lane_t,         // sum t
-  lane_t2,        // sum t^2
+  lane_z,         // sum z
+  lane_z2,        // sum z^2
   lane_min,       // min s
-  lane_uncapped,  // max |scaled|
+  lane_uncapped,  // max |scaled|, where the logit is another number
   lane_fields
 };
 
+/// How many of the fields a level keeps; of `lse_max` only those rows whose state is asked for.
+constexpr int fields_of(StatisticsLevel level) {
+  return level == StatisticsLevel::lse_max   ? lane_max + 1
+         : level == StatisticsLevel::entropy ? lane_weighted + 1
+                                             : static_cast<int>(lane_fields);
+}
+
 /// What the lanes were folded into so far; count is kept at every level.
 struct Folded {
-  double weighted = 0, sum2 = 0, sum3 = 0, t = 0, t2 = 0;
+  double weighted = 0, sum2 = 0, sum3 = 0, z = 0, z2 = 0;
   std::int64_t count = 0, first_key = 0;
   float first_logit = 0;
 };
@@ -43,26 +61,28 @@ struct Folded {
 template <class Engine>
 struct Rows {
   typename Engine::Query* q = nullptr;         // [r][Engine::query_elements(D)]
-  float* m = nullptr;                          // [r] running maximum, raised per row and never per block
+  float* m = nullptr;                          // [r] the reference
+  float* limit = nullptr;                      // [r] m + headroom: a larger logit raises m
   float* multiplier = nullptr;                 // [r]
   float* l = nullptr;                          // [r][lanes] sum of weights
   float* o = nullptr;                          // [r][o_stride]
-  float* stats = nullptr;                      // [r][lane_fields][lanes], or null
+  float* stats = nullptr;                      // [r][fields][lanes], or null if nobody asks for a row's state
   Folded* folded = nullptr;                    // [r]
   typename Engine::Weight* weights = nullptr;  // [tile rows][block_keys], one group at a time
   std::int64_t o_stride = 0;
+  int fields = 0;
   float softcap = 0;
+  bool plain = true;  // whether a logit is multiplier x product: no softcap, no bias, no slope
 
-  float* lane(int r, LaneField field) const { return stats + (r * lane_fields + field) * lanes; }
+  float* lane(int r, LaneField field) const { return stats + (r * fields + field) * lanes; }
 };
 
 /// One group of rows against one block of keys.
 struct GroupBlock {
-  int row = 0;                           // the group's first row
-  int rows = 0;                          // real ones; the rest of the tile is padding
-  std::int64_t key = 0;                  // absolute index of the block's first key
-  const std::uint64_t* words = nullptr;  // [tile rows] visible keys of the block, a bit each
-  const float* extra = nullptr;          // [tile rows][block_keys] bias + alibi, or null
+  int row = 0;                     // the group's first row
+  std::int64_t key = 0;            // absolute index of the block's first key
+  const KeyBits* words = nullptr;  // [tile rows] none for the padding of the last tile
+  const float* extra = nullptr;    // [tile rows][block_keys] bias + alibi, or null
 };
 
 template <StatisticsLevel kLevel, class Engine>
@@ -77,39 +97,40 @@ HWY_INLINE void fold(const Rows<Engine>& rows, int r) {
     if constexpr (kLevel == StatisticsLevel::all) {
       take(lane_sum2, f.sum2);
       take(lane_sum3, f.sum3);
-      take(lane_t, f.t);
-      take(lane_t2, f.t2);
+      take(lane_z, f.z);
+      take(lane_z2, f.z2);
     }
   }
 }
 
-// Moves the folded sums from m to m + delta; factor = e^-delta. l is the sum of weights before, n the keys so far.
-HWY_INLINE void shift(Folded& f, double l, double n, double delta, double factor) {
+// Moves the folded sums to a reference that is higher by `delta` in units of z; factor = 2^-delta. l is the sum of
+// weights before, n the keys so far.
+inline void shift(Folded& f, double l, double n, double delta, double factor) {
   f.weighted = factor * (f.weighted - delta * l);
   f.sum2 *= factor * factor;
   f.sum3 *= factor * factor * factor;
-  f.t2 += delta * (n * delta - 2 * f.t);
-  f.t -= n * delta;
+  f.z2 += delta * (n * delta - 2 * f.z);
+  f.z -= n * delta;
 }
 
-/// Raises row r's maximum to `m`: everything the row has summed so far is rescaled, the block's earlier weights
+/// Raises row r's reference to `m`: everything the row has summed so far is rescaled, the block's earlier weights
 /// [0, offset) included.
 template <StatisticsLevel kLevel, class Engine>
 HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, float m) {
   const int r = g.row + row;
   const float old = rows.m[r];
-  if (!(m > old)) return;  // a NaN among the logits, or rounding: nothing to raise
+  if (!(m > old)) return;  // a NaN or only -inf: nothing to raise
   rows.m[r] = m;
-  const std::uint64_t before = g.words[row] & ((std::uint64_t{1} << offset) - 1);
-  const std::int64_t n = rows.folded[r].count + std::popcount(before);
+  rows.limit[r] = m + headroom;
+  const std::int64_t n = rows.folded[r].count + g.words[row].count_before(offset);
   if (n == 0) return;
-  const float factor = hn::GetLane(Engine::exp(set(old - m)));
+  const float factor = hn::GetLane(Engine::exp2(set((old - m) * static_cast<float>(log2_e))));
   if constexpr (kLevel >= StatisticsLevel::entropy) {
     fold<kLevel>(rows, r);
     // Only -inf logits so far: their sums are 0 or infinite, and no shift changes them.
     if (old != minus_infinity) {
-      shift(rows.folded[r], sum_lanes(rows.l + r * lanes), static_cast<double>(n), static_cast<double>(m) - old,
-            factor);
+      const double delta = (static_cast<double>(m) - old) * log2_e;
+      shift(rows.folded[r], sum_lanes(rows.l + r * lanes), static_cast<double>(n), delta, factor);
     }
   }
   const Vec by = set(factor);
@@ -121,90 +142,129 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
   Engine::rescale_weights(rows.weights + row * block_keys, offset, factor);
 }
 
-template <StatisticsLevel kLevel, bool kPlain, class Engine>
-HWY_INLINE void measure(const Rows<Engine>& rows, int r, Mask visible, Vec s, Vec t, Vec p) {
-  if constexpr (kLevel >= StatisticsLevel::entropy) {
-    const auto at = [&](LaneField field) { return rows.lane(r, field); };
-    const auto shown = [&](Vec x) { return kPlain ? x : hn::IfThenElseZero(visible, x); };
-    // 0 x -inf would be NaN; Max(bound, t) keeps a NaN in t.
-    const Vec bounded = shown(hn::Max(set(std::numeric_limits<float>::lowest()), t));
-    store(hn::MulAdd(p, bounded, load(at(lane_weighted))), at(lane_weighted));
+// A row's accumulators in registers while it meets one tile.
+template <StatisticsLevel kLevel, bool kPlain>
+class Measure {
+ public:
+  template <class Engine>
+  HWY_INLINE Measure(const Rows<Engine>& rows, int r) {
+    if constexpr (kLevel >= StatisticsLevel::entropy) weighted_ = load(rows.lane(r, lane_weighted));
     if constexpr (kLevel == StatisticsLevel::all) {
-      const Vec square = hn::Mul(p, p), tt = shown(t);
-      store(hn::Add(square, load(at(lane_sum2))), at(lane_sum2));
-      store(hn::MulAdd(square, p, load(at(lane_sum3))), at(lane_sum3));
-      store(hn::Add(tt, load(at(lane_t))), at(lane_t));
-      store(hn::MulAdd(tt, tt, load(at(lane_t2))), at(lane_t2));
-      const Vec low = kPlain ? s : hn::IfThenElse(visible, s, set(-minus_infinity));
-      store(hn::Min(low, load(at(lane_min))), at(lane_min));
+      sum2_ = load(rows.lane(r, lane_sum2));
+      sum3_ = load(rows.lane(r, lane_sum3));
+      z_ = load(rows.lane(r, lane_z));
+      z2_ = load(rows.lane(r, lane_z2));
+      min_ = load(rows.lane(r, lane_min));
     }
   }
+
+  HWY_INLINE void add(Mask visible, Vec s, Vec z, Vec p) {
+    if constexpr (kLevel >= StatisticsLevel::entropy) {
+      const auto shown = [&](Vec x) HWY_ATTR { return kPlain ? x : hn::IfThenElseZero(visible, x); };
+      // 0 x -inf would be NaN; Max(bound, z) keeps a NaN in z.
+      const Vec bounded = shown(hn::Max(set(std::numeric_limits<float>::lowest()), z));
+      weighted_ = hn::MulAdd(p, bounded, weighted_);
+      if constexpr (kLevel == StatisticsLevel::all) {
+        const Vec square = hn::Mul(p, p), seen = shown(z);
+        sum2_ = hn::Add(square, sum2_);
+        sum3_ = hn::MulAdd(square, p, sum3_);
+        z_ = hn::Add(seen, z_);
+        z2_ = hn::MulAdd(seen, seen, z2_);
+        min_ = hn::Min(kPlain ? s : hn::IfThenElse(visible, s, set(-minus_infinity)), min_);
+      }
+    }
+  }
+
+  template <class Engine>
+  HWY_INLINE void keep(const Rows<Engine>& rows, int r) const {
+    if constexpr (kLevel >= StatisticsLevel::entropy) store(weighted_, rows.lane(r, lane_weighted));
+    if constexpr (kLevel == StatisticsLevel::all) {
+      store(sum2_, rows.lane(r, lane_sum2));
+      store(sum3_, rows.lane(r, lane_sum3));
+      store(z_, rows.lane(r, lane_z));
+      store(z2_, rows.lane(r, lane_z2));
+      store(min_, rows.lane(r, lane_min));
+    }
+  }
+
+ private:
+  Vec weighted_, sum2_, sum3_, z_, z2_, min_;
+};
+
+/// Scaled products become logits where that is more than a name: by the cap, bias and slopes.
+template <class Engine, StatisticsLevel kLevel, int C>
+HWY_INLINE void to_logits(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, const Mask (&visible)[C],
+                          Vec (&x)[C]) {
+  repeat<C>(LEVELHEAD_EACH(v) {
+    if constexpr (kLevel == StatisticsLevel::all) {
+      float* const uncapped = rows.lane(g.row + row, lane_uncapped);
+      store(hn::Max(hn::IfThenElseZero(visible[v], hn::Abs(x[v])), load(uncapped)), uncapped);
+    }
+    if (rows.softcap > 0) x[v] = cap(x[v], rows.softcap);
+    if (g.extra != nullptr) x[v] = hn::Add(x[v], load(g.extra + row * block_keys + offset + v * lanes));
+  });
 }
 
-/// s [R][tile vectors]: products <q, k> of the tile's rows with keys offset .. offset + tile_keys of the block.
-/// Writes the weights of the tile and updates m, l and the lanes of each row. kPlain: every key is visible to every
-/// real row, and the logit is multiplier x product. Both forms give a row the same bits.
-template <class Engine, StatisticsLevel kLevel, bool kPlain, int R>
-HWY_INLINE void softmax_tile(const Rows<Engine>& rows, const GroupBlock& g, int offset,
-                             Vec (&s)[R][Engine::tile_vectors]) {
-  constexpr int C = Engine::tile_vectors;
-  constexpr std::uint64_t all_keys = ~std::uint64_t{0} >> (64 - Engine::tile_keys);
-#pragma GCC unroll 8
-  for (int row = 0; row < R; ++row) {
-    if (R > 1 && row >= g.rows) break;
-    const int r = g.row + row;
-    const std::uint64_t word = kPlain ? all_keys : (g.words[row] >> offset) & all_keys;
-    typename Engine::Weight* const weights = rows.weights + row * block_keys + offset;
-    if (!kPlain && word == 0) {
-      Engine::clear_weights(weights);
-      continue;
-    }
-    Vec(&x)[C] = s[row];
-    Mask visible[C];
-    Vec top = set(minus_infinity);
-#pragma GCC unroll 8
-    for (int v = 0; v < C; ++v) {
-      x[v] = hn::Mul(x[v], set(rows.multiplier[r]));
-      visible[v] = mask_of(word >> (v * lanes));
-      if constexpr (kLevel == StatisticsLevel::all) {
-        float* const uncapped = rows.lane(r, lane_uncapped);
-        const Vec magnitude = hn::Abs(x[v]);
-        store(hn::Max(kPlain ? magnitude : hn::IfThenElseZero(visible[v], magnitude), load(uncapped)), uncapped);
-      }
-      if constexpr (!kPlain) {
-        if (rows.softcap > 0) x[v] = cap(x[v], rows.softcap);
-        if (g.extra != nullptr) x[v] = hn::Add(x[v], load(g.extra + row * block_keys + offset + v * lanes));
-      }
-      top = hn::Max(top, kPlain ? x[v] : hn::IfThenElse(visible[v], x[v], set(minus_infinity)));
-    }
-    if (!hn::AllTrue(Floats(), hn::Le(top, set(rows.m[r])))) {
-      raise<kLevel>(rows, g, row, offset, hn::GetLane(hn::MaxOfLanes(Floats(), top)));
-    }
-    if constexpr (kLevel == StatisticsLevel::all) {
-      Folded& f = rows.folded[r];
-      const std::uint64_t before = g.words[row] & ((std::uint64_t{1} << offset) - 1);
-      if (f.count == 0 && before == 0) {
-        float logits[Engine::tile_keys];
-        for (int v = 0; v < C; ++v) store(x[v], logits + v * lanes);
-        f.first_logit = logits[std::countr_zero(word)];
-        f.first_key = g.key + offset + std::countr_zero(word);
-      }
-    }
-    // While all logits are -inf, m is too; 0 in its place gives them weight 0.
-    const Vec m = set(rows.m[r] == minus_infinity ? 0.0f : rows.m[r]);
-    Vec l = load(rows.l + r * lanes);
-    Vec p[C];
-#pragma GCC unroll 8
-    for (int v = 0; v < C; ++v) {
-      const Vec t = hn::Sub(x[v], m);
-      p[v] = Engine::exp(t);
-      if constexpr (!kPlain) p[v] = hn::IfThenElseZero(visible[v], p[v]);
-      l = hn::Add(l, p[v]);
-      measure<kLevel, kPlain>(rows, r, visible[v], x[v], t, p[v]);
-    }
-    store(l, rows.l + r * lanes);
-    Engine::store_weights(p, weights);
+template <class Engine, int C>
+HWY_INLINE void keep_first(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, std::uint64_t word,
+                           const Vec (&x)[C]) {
+  Folded& f = rows.folded[g.row + row];
+  if (f.count != 0 || g.words[row].count_before(offset) != 0) return;
+  float all[C * lanes];
+  repeat<C>(LEVELHEAD_EACH(v) { store(x[v], all + v * lanes); });
+  f.first_logit = all[std::countr_zero(word)];
+  f.first_key = g.key + offset + std::countr_zero(word);
+}
+
+/// x [C]: products <q, k> of one row with the keys from `offset` of the block on. See softmax_tile.
+template <class Engine, StatisticsLevel kLevel, bool kPlain, int C>
+HWY_INLINE void softmax_row(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, Vec (&x)[C]) {
+  const int r = g.row + row;
+  const std::uint64_t word = kPlain ? ~std::uint64_t{0} : g.words[row].part(offset, C * lanes);
+  typename Engine::Weight* const weights = rows.weights + row * block_keys + offset;
+  if (!kPlain && word == 0) return Engine::template clear_weights<C>(weights);
+  Mask visible[C];
+  repeat<C>(LEVELHEAD_EACH(v) {
+    visible[v] = mask_of(word >> (v * lanes));
+    x[v] = hn::Mul(x[v], set(rows.multiplier[r]));
+  });
+  if constexpr (!kPlain) {
+    if (!rows.plain) to_logits<Engine, kLevel, C>(rows, g, row, offset, visible, x);
   }
+  Vec top = set(minus_infinity);
+  repeat<C>(
+      LEVELHEAD_EACH(v) { top = hn::Max(top, kPlain ? x[v] : hn::IfThenElse(visible[v], x[v], set(minus_infinity))); });
+  if (!hn::AllTrue(Floats(), hn::Le(top, set(rows.limit[r])))) {
+    raise<kLevel>(rows, g, row, offset, hn::GetLane(hn::MaxOfLanes(Floats(), top)));
+  }
+  if (kLevel >= StatisticsLevel::entropy || rows.stats != nullptr) {
+    float* const most = rows.lane(r, lane_max);
+    store(hn::Max(top, load(most)), most);
+  }
+  if constexpr (kLevel == StatisticsLevel::all) keep_first(rows, g, row, offset, word, x);
+  // While all logits are -inf, m is too; 0 in its place gives them weight 0.
+  const Vec m = set(rows.m[r] == minus_infinity ? 0.0f : rows.m[r]);
+  Measure<kLevel, kPlain> measure(rows, r);
+  Vec l = load(rows.l + r * lanes);
+  Vec p[C];
+  repeat<C>(LEVELHEAD_EACH(v) {
+    const Vec z = hn::Mul(hn::Sub(x[v], m), set(static_cast<float>(log2_e)));
+    p[v] = Engine::exp2(z);
+    if constexpr (!kPlain) p[v] = hn::IfThenElseZero(visible[v], p[v]);
+    l = hn::Add(l, p[v]);
+    measure.add(visible[v], x[v], z, p[v]);
+  });
+  measure.keep(rows, r);
+  store(l, rows.l + r * lanes);
+  Engine::store_weights(p, weights);
+}
+
+/// s [R][C]: products <q, k> of the tile's rows with keys offset .. offset + C x lanes of the block.
+/// Writes the weights of the tile and updates m, l and the lanes of each row. kPlain: every key is visible to every
+/// real row, and a logit is multiplier x product. Both forms give a row the same bits.
+template <class Engine, StatisticsLevel kLevel, bool kPlain, int R, int C>
+HWY_INLINE void softmax_tile(const Rows<Engine>& rows, const GroupBlock& g, int offset, Vec (&s)[R][C]) {
+  repeat<R>(LEVELHEAD_EACH(row) { softmax_row<Engine, kLevel, kPlain, C>(rows, g, row, offset, s[row]); });
 }
 
 }  // namespace

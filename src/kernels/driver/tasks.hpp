@@ -10,8 +10,6 @@
 namespace levelhead {
 namespace {
 
-/// Keys of one block; the grid starts at each segment's first key, so a row's blocks never depend on other rows.
-inline constexpr std::int64_t block_keys = 64;
 /// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it. The larger
 /// number where it leaves every thread tasks_per_thread of them. No row's bits depend on it.
 inline constexpr std::int64_t few_rows = 128, many_rows = 256, tasks_per_thread = 16;

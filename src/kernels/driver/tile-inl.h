@@ -6,6 +6,9 @@
 #define LEVELHEAD_DRIVER_TILE_INL_H_
 #endif
 
+#include <type_traits>
+
+#include "kernels/driver/key_bits.hpp"
 #include "kernels/driver/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,32 +16,50 @@ namespace levelhead {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <int R, int C>
-HWY_INLINE void clear_tile(Vec (&s)[R][C]) {
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int x = 0; x < C; ++x) s[r][x] = zero();
+/// f(0), f(1), ... f(N - 1), each index a constant type. Arrays of vectors must be indexed so: an index that is a
+/// variable until late in the compiler puts the array into memory, and every step of the loop that makes it stores it.
+template <int N, int kFirst = 0, class F>
+HWY_INLINE void repeat(const F& f) {
+  if constexpr (kFirst < N) {
+    f(std::integral_constant<int, kFirst>());
+    repeat<N, kFirst + 1>(f);
   }
 }
+#define LEVELHEAD_EACH(i) [&](auto i) HWY_ATTR __attribute__((always_inline))
 
-/// o[r] += s[r], but rows whose word is 0 keep their o. o [R][width].
 template <int R, int C>
-HWY_INLINE void add_tile(const Vec (&s)[R][C], const std::uint64_t* words, std::int64_t width, float* o) {
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    if (words[r] == 0) continue;
-#pragma GCC unroll 8
-    for (int x = 0; x < C; ++x) {
+HWY_INLINE void clear_tile(Vec (&s)[R][C]) {
+  repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(x) { s[r][x] = zero(); }); });
+}
+
+/// What passes through here is in a register, and what becomes of it is another story: a compiler short of registers
+/// somewhere behind a loop would else keep sums in memory all through the loop that makes them.
+HWY_INLINE void pin([[maybe_unused]] Vec& x) {
+#if HWY_ARCH_X86
+  asm("" : "+v"(x.raw));
+#endif
+}
+
+template <int R, int C>
+HWY_INLINE void pin_tile(Vec (&s)[R][C]) {
+  repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(x) { pin(s[r][x]); }); });
+}
+
+/// o[r] += s[r], but rows without a bit keep their o. o [R][width].
+template <int R, int C>
+HWY_INLINE void add_tile(const Vec (&s)[R][C], const KeyBits* words, std::int64_t width, float* o) {
+  repeat<R>(LEVELHEAD_EACH(r) {
+    if (words[r].none()) return;
+    repeat<C>(LEVELHEAD_EACH(x) {
       float* const to = o + r * width + x * lanes;
       store(hn::Add(load(to), s[r][x]), to);
-    }
-  }
+    });
+  });
 }
 
 /// C vectors of columns from c on: o[r] += weights[r] x values, summed from zero.
 template <class Engine, int R, int C>
-HWY_INLINE void add_columns(const typename Engine::Weight* weights, const std::uint64_t* words, int from, int to,
+HWY_INLINE void add_columns(const typename Engine::Weight* weights, const KeyBits* words, int from, int to,
                             const typename Engine::Value* v, std::int64_t c, std::int64_t width, float* o) {
   Vec s[R][C];
   clear_tile(s);
@@ -46,10 +67,10 @@ HWY_INLINE void add_columns(const typename Engine::Weight* weights, const std::u
   add_tile(s, words, width, o + c);
 }
 
-/// o[r] += weights[r] x values over keys from .. to, summed from zero; rows whose word is 0 keep their o.
+/// o[r] += weights[r] x values over keys from .. to, summed from zero; rows without a bit keep their o.
 /// weights [R][block_keys], v as Engine::pack_values left it, o [R][width].
 template <class Engine, int R>
-void weights_times_values(const typename Engine::Weight* weights, const std::uint64_t* words, int from, int to,
+void weights_times_values(const typename Engine::Weight* weights, const KeyBits* words, int from, int to,
                           const typename Engine::Value* v, std::int64_t width, float* o) {
   std::int64_t c = 0;
   for (; c + Engine::tile_keys <= width; c += Engine::tile_keys)

@@ -34,13 +34,12 @@ HWY_INLINE double sum_lanes(const float* p) {
   return total;
 }
 
-/// e^t for t <= 0: exactly 1 at t = 0, 0 below 2^-125, NaN for NaN. 2^x by a polynomial on [-1/2, 1/2] that is off by
-/// 2e-8 at most; the rounding of t log2(e) adds |t| / 2 ulp, little where e^t is large.
-HWY_INLINE Vec exp_nonpositive(Vec t) {
+/// 2^z for z < 127: exactly 1 at 0, 0 below 2^-125, NaN for NaN, by a polynomial on [-1/2, 1/2] that is off by 2e-8 at
+/// most.
+HWY_INLINE Vec exp2_accurate(Vec z) {
   // The magic number's unit is 1, so adding it rounds to an integer; the 127 in it leaves a ready exponent in the low
   // bits. The power of two is multiplied, not added to the bits: an integer addition would turn some NaNs into numbers.
   const Vec magic = set(12582912.0f + 127.0f);
-  const Vec z = hn::Mul(t, set(1.44269504f));
   const Vec rounded = hn::Add(z, magic);
   const Vec x = hn::Sub(z, hn::Sub(rounded, magic));
   Vec p = hn::MulAdd(x, set(0.00015353362f), set(0.00133988747f));
@@ -63,7 +62,7 @@ HWY_INLINE Vec tanh(Vec y) {
   p = hn::MulAdd(p, square, set(0.133319581f));
   p = hn::MulAdd(p, square, set(-0.333332993f));
   const Vec small = hn::MulAdd(hn::Mul(p, square), y, y);
-  const Vec one = set(1.0f), e = exp_nonpositive(hn::Mul(magnitude, set(-2.0f)));
+  const Vec one = set(1.0f), e = exp2_accurate(hn::Mul(magnitude, set(-2.88539008f)));
   const Vec large = hn::CopySign(hn::Sub(one, hn::Div(hn::Add(e, e), hn::Add(one, e))), y);
   return hn::IfThenElse(hn::Lt(magnitude, set(0.6f)), small, large);
 }
@@ -106,51 +105,86 @@ HWY_INLINE float widen_one(const void* data, DType type) {
 }
 
 /// Neighbouring elements, widened exactly.
-HWY_INLINE Vec widen_vector(const void* data, DType type) {
-  if (type == DType::f32) return load(static_cast<const float*>(data));
-  const hn::Rebind<std::uint16_t, Floats> halves;
-  const auto bits = hn::LoadU(halves, static_cast<const std::uint16_t*>(data));
-  if (type == DType::bf16) {
+template <DType kType>
+HWY_INLINE Vec widen_vector(const void* data) {
+  if constexpr (kType == DType::f32) {
+    return load(static_cast<const float*>(data));
+  } else {
+    const hn::Rebind<std::uint16_t, Floats> halves;
     const hn::RebindToUnsigned<Floats> words;
-    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
+    const auto bits = hn::LoadU(halves, static_cast<const std::uint16_t*>(data));
+    if constexpr (kType == DType::bf16)
+      return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
+    else {
+      // Targets without f16 instructions take the largest exponent for a number: NaN and Inf get theirs back here.
+      const auto infinity = hn::Set(words, 0x7F800000U), exponent = hn::Set(words, 0x7C00U);
+      const auto special = hn::Eq(hn::And(hn::PromoteTo(words, bits), exponent), exponent);
+      const Vec widened = hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
+      return hn::Or(widened, hn::BitCast(Floats(), hn::IfThenElseZero(special, infinity)));
+    }
   }
-  // Targets without f16 instructions take the largest exponent for a number: NaN and Inf get theirs back here.
-  const hn::RebindToUnsigned<Floats> words;
-  const auto infinity = hn::Set(words, 0x7F800000U), exponent = hn::Set(words, 0x7C00U);
-  const auto special = hn::Eq(hn::And(hn::PromoteTo(words, bits), exponent), exponent);
-  const Vec widened = hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
-  return hn::Or(widened, hn::BitCast(Floats(), hn::IfThenElseZero(special, infinity)));
+}
+
+template <DType kType>
+HWY_INLINE void widen_dense(const std::byte* from, std::int64_t n, float* to) {
+  constexpr auto size = static_cast<std::int64_t>(size_of(kType));
+  const std::int64_t whole = n / lanes * lanes;
+  for (std::int64_t c = 0; c < whole; c += lanes) store(widen_vector<kType>(from + c * size), to + c);
+  from += whole * size, to += whole;
+  for (std::int64_t rest = n - whole; rest > 0; --rest, from += size) *to++ = widen_one(from, kType);
 }
 
 /// to [n]: a row of n elements, widened exactly. data points at the first one; stride counts elements.
 HWY_NOINLINE void widen(const void* data, DType type, std::int64_t stride, std::int64_t n, float* to) {
   const auto* from = static_cast<const std::byte*>(data);
-  const auto size = static_cast<std::int64_t>(size_of(type));
-  std::int64_t c = 0;
   if (stride == 1) {
-    for (; c + lanes <= n; c += lanes) store(widen_vector(from + c * size, type), to + c);
-    from += c * size;
+    if (type == DType::f32) return widen_dense<DType::f32>(from, n, to);
+    if (type == DType::bf16) return widen_dense<DType::bf16>(from, n, to);
+    return widen_dense<DType::f16>(from, n, to);
   }
-  for (; c < n; ++c, from += stride * size) to[c] = widen_one(from, type);
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  for (std::int64_t c = 0; c < n; ++c, from += stride * size) to[c] = widen_one(from, type);
 }
 
-/// The elements [0, n) of the 32-bit words at from + j * row_bytes, j < 4, transposed: to[c * to_stride + j], n <= 4.
-/// Words may be anything: no bit of them changes.
+/// The 128-bit blocks at from, from + step, ... side by side in one vector.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> load_blocks(Tag tag, const std::byte* from, std::int64_t step) {
+  if constexpr (hn::MaxLanes(Tag()) * sizeof(float) <= 16) {
+    return hn::LoadU(tag, reinterpret_cast<const float*>(from));
+  } else {
+    const hn::Half<Tag> half;
+    constexpr auto blocks = static_cast<std::int64_t>(hn::MaxLanes(half) * sizeof(float) / 16);
+    return hn::Combine(tag, load_blocks(half, from + blocks * step, step), load_blocks(half, from, step));
+  }
+}
+
+/// `lanes` rows of four 32-bit words, row_bytes apart, transposed: to[c * to_stride + j] for the words c < n <= 4 of
+/// row j. Words may be anything: no bit of them changes.
 HWY_INLINE void transpose4(const std::byte* from, std::int64_t row_bytes, std::int64_t n, float* to,
                            std::int64_t to_stride) {
-  const hn::FixedTag<float, 4> quad;
-  const hn::FixedTag<double, 2> pair;
-  const auto row = [&](int j)
-                       HWY_ATTR { return hn::LoadU(quad, reinterpret_cast<const float*>(from + j * row_bytes)); };
-  const auto a = row(0), b = row(1), c = row(2), d = row(3);
-  const auto ab_low = hn::BitCast(pair, hn::InterleaveLower(quad, a, b));
-  const auto ab_high = hn::BitCast(pair, hn::InterleaveUpper(quad, a, b));
-  const auto cd_low = hn::BitCast(pair, hn::InterleaveLower(quad, c, d));
-  const auto cd_high = hn::BitCast(pair, hn::InterleaveUpper(quad, c, d));
-  hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_low, cd_low)), quad, to);
-  if (n > 1) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_low, cd_low)), quad, to + to_stride);
-  if (n > 2) hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, ab_high, cd_high)), quad, to + 2 * to_stride);
-  if (n > 3) hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, ab_high, cd_high)), quad, to + 3 * to_stride);
+  const hn::RepartitionToWide<Floats> pairs;
+  // Block x of `a` is row 4 x, of `b` row 4 x + 1, ...: interleaving inside the blocks leaves the rows in order.
+  const auto row = [&](int j) HWY_ATTR { return load_blocks(Floats(), from + j * row_bytes, 4 * row_bytes); };
+  const Vec a = row(0), b = row(1), c = row(2), d = row(3);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(Floats(), a, b));
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(Floats(), a, b));
+  const auto cd_low = hn::BitCast(pairs, hn::InterleaveLower(Floats(), c, d));
+  const auto cd_high = hn::BitCast(pairs, hn::InterleaveUpper(Floats(), c, d));
+  store(hn::BitCast(Floats(), hn::InterleaveLower(pairs, ab_low, cd_low)), to);
+  if (n > 1) store(hn::BitCast(Floats(), hn::InterleaveUpper(pairs, ab_low, cd_low)), to + to_stride);
+  if (n > 2) store(hn::BitCast(Floats(), hn::InterleaveLower(pairs, ab_high, cd_high)), to + 2 * to_stride);
+  if (n > 3) store(hn::BitCast(Floats(), hn::InterleaveUpper(pairs, ab_high, cd_high)), to + 3 * to_stride);
+}
+
+/// The same for all `words` words of a row: to[c * to_stride + j], rows a multiple of `lanes`.
+HWY_NOINLINE void transpose(const std::byte* from, std::int64_t row_bytes, std::int64_t rows, std::int64_t words,
+                            float* to, std::int64_t to_stride) {
+  for (std::int64_t j = 0; j < rows; j += lanes) {
+    std::int64_t c = 0;
+    for (; c + 4 <= words; c += 4)
+      transpose4(from + j * row_bytes + 4 * c, row_bytes, 4, to + c * to_stride + j, to_stride);
+    if (c < words) transpose4(from + j * row_bytes + 4 * c, row_bytes, words - c, to + c * to_stride + j, to_stride);
+  }
 }
 
 /// Neighbouring numbers rounded to bf16, the same bits as round_to_bf16.

@@ -33,17 +33,18 @@ HWY_INLINE Vec dot(Vec acc, Pairs a, Pairs b) {
   return Vec{_mm512_dpbf16_ps(acc.raw, reinterpret_cast<__m512bh>(a.raw), reinterpret_cast<__m512bh>(b.raw))};
 }
 
-/// e^t for t <= 0, exactly 1 at 0, NaN for NaN. 2^x on [-1/2, 1/2] by a polynomial that is off by 1.1e-7 at most.
-HWY_INLINE Vec exp_of_pairs(Vec t) {
-  const __m512 z = _mm512_mul_ps(t.raw, _mm512_set1_ps(1.44269504f));
-  const __m512 x = _mm512_reduce_ps(z, 0);  // z less the nearest integer; 0 for an infinity
+/// 2^z, exactly 1 at 0, NaN for NaN. 2^x on [-1/2, 1/2] by a polynomial that is off by 1.1e-7 at most.
+HWY_INLINE Vec exp2_of_pairs(Vec z) {
+  // An infinity less itself would be NaN; a NaN in the second operand stays.
+  const __m512 bounded = _mm512_max_ps(_mm512_set1_ps(std::numeric_limits<float>::lowest()), z.raw);
+  const __m512 n = _mm512_roundscale_ps(bounded, 0);
+  const __m512 x = _mm512_sub_ps(bounded, n);
   __m512 p = _mm512_fmadd_ps(x, _mm512_set1_ps(0.00132647273f), _mm512_set1_ps(0.00967151299f));
   p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.0555073358f));
   p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.240222424f));
   p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(0.693147004f));
   p = _mm512_fmadd_ps(p, x, _mm512_set1_ps(1.0f));
-  // scalef takes floor(z), which is one less than the nearest integer where x is negative.
-  return Vec{_mm512_scalef_ps(p, _mm512_sub_ps(z, x))};
+  return Vec{_mm512_scalef_ps(p, n)};
 }
 
 /// to [2 * lanes]: low and high, rounded to nearest even.
@@ -60,7 +61,7 @@ HWY_INLINE Vec dot(Vec acc, Pairs a, Pairs b) {
   return hn::MulAdd(low(a), low(b), hn::MulAdd(high(a), high(b), acc));
 }
 
-HWY_INLINE Vec exp_of_pairs(Vec t) { return exp_nonpositive(t); }
+HWY_INLINE Vec exp2_of_pairs(Vec z) { return exp2_accurate(z); }
 
 HWY_INLINE void store_rounded(Vec low, Vec high, std::uint16_t* to) {
   float both[2 * lanes];
@@ -78,9 +79,10 @@ struct Bf16Pairs {
   using Weight = std::uint16_t;  // [block_keys]
 
   static constexpr int tile_rows = 4, tile_vectors = 4, tile_keys = tile_vectors * lanes;
+  static constexpr int least_vectors = 2;  // store_rounded takes two
   static_assert(block_keys % tile_keys == 0);
 
-  static HWY_INLINE Vec exp(Vec t) { return exp_of_pairs(t); }
+  static HWY_INLINE Vec exp2(Vec z) { return exp2_of_pairs(z); }
 
   static constexpr std::int64_t query_elements(std::int64_t D) { return D + D % 2; }
   static constexpr std::int64_t key_elements(std::int64_t D) { return query_elements(D) * block_keys; }
@@ -93,57 +95,57 @@ struct Bf16Pairs {
   }
   static void clear_query(std::int64_t D, Query* to) { clear(to, query_elements(D)); }
 
-  /// k: n <= block_keys rows of D. Missing keys and an odd D's last half become zeros.
+  /// k: n <= block_keys rows of D. Missing keys of the last tile and an odd D's last half become zeros.
   /// temporary: [block_keys][row], if the rows can't be read as they lie.
   static void pack_keys(const void* k, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                         std::int64_t D, float* temporary, Key* to) {
     const auto* from = static_cast<const std::uint16_t*>(k);
-    if (stride != 1 || n < block_keys || D % unit != 0) {
+    const std::int64_t padded = (n + tile_keys - 1) / tile_keys * tile_keys;
+    if (stride != 1 || n < padded || D % unit != 0) {
       const std::int64_t row = (D + unit - 1) / unit * unit;
       auto* const copy = reinterpret_cast<std::uint16_t*>(temporary);
       for (std::int64_t j = 0; j < n; ++j) copy_row(from + j * row_stride, stride, D, row, copy + j * row);
-      clear(copy + n * row, (block_keys - n) * row);
+      clear(copy + n * row, (padded - n) * row);
       from = copy;
       row_stride = row;
     }
-    const std::int64_t words = query_elements(D) / 2;
-    const std::int64_t row_bytes = row_stride * static_cast<std::int64_t>(sizeof(Key));
-    for (std::int64_t c = 0; c < words; c += 4) {
-      for (std::int64_t j = 0; j < block_keys; j += 4) {
-        transpose4(reinterpret_cast<const std::byte*>(from + j * row_stride + 2 * c), row_bytes, words - c,
-                   reinterpret_cast<float*>(to + 2 * (c * block_keys + j)), block_keys);
-      }
-    }
+    transpose(reinterpret_cast<const std::byte*>(from), row_stride * static_cast<std::int64_t>(sizeof(Key)), padded,
+              query_elements(D) / 2, reinterpret_cast<float*>(to), block_keys);
   }
 
-  /// v: n <= block_keys rows of Dv. Missing rows and columns become zeros. Returns whether every value is finite.
+  /// v: n <= block_keys rows of Dv. Missing columns and the missing half of a pair of rows
+  /// become zeros; rows beyond are never multiplied. Returns whether every value is finite.
   static bool pack_values(const void* v, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                           std::int64_t Dv, Value* to) {
     const auto* from = static_cast<const std::uint16_t*>(v);
     const std::int64_t width = (Dv + lanes - 1) / lanes * lanes;
     bool finite = true;
-    for (std::int64_t j = 0; j < block_keys; j += 2) {
+    for (std::int64_t j = 0; j < n; j += 2) {
       const std::uint16_t* const first = from + j * row_stride;
-      const int rows = j + 1 < n ? 2 : j < n ? 1 : 0;
+      const int rows = j + 1 < n ? 2 : 1;
       finite = interleave(first, row_stride, stride, rows, Dv, width, to + j * width) && finite;
     }
     return finite;
   }
 
-  /// Calls stage(s), s [R][tile_vectors] in registers: s[r] = <q[r], keys offset .. offset + tile_keys>.
-  template <int R, class Stage>
+  /// Calls stage(s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>.
+  template <int R, int C, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
-    Vec s[R][tile_vectors];
+    Vec s[R][C];
     clear_tile(s);
     accumulate(q, query_elements(D), k + 2 * offset, block_keys, query_elements(D) / 2, s);
+    pin_tile(s);
     stage(s);
   }
 
-  static HWY_INLINE void store_weights(const Vec (&p)[tile_vectors], Weight* to) {
-#pragma GCC unroll 4
-    for (int v = 0; v < tile_vectors; v += 2) store_rounded(p[v], p[v + 1], to + v * lanes);
+  template <int C>
+  static HWY_INLINE void store_weights(const Vec (&p)[C], Weight* to) {
+    repeat<C / 2>(LEVELHEAD_EACH(v) { store_rounded(p[2 * v], p[2 * v + 1], to + 2 * v * lanes); });
   }
-  static HWY_INLINE void clear_weights(Weight* to) { clear(to, tile_keys); }
+  template <int C>
+  static HWY_INLINE void clear_weights(Weight* to) {
+    clear(to, C * lanes);
+  }
   static void rescale_weights(Weight* weights, int n, float factor) {
     for (int j = 0; j < n; ++j) weights[j] = round_to_bf16(to_f32(bf16{weights[j]}) * factor);
   }
@@ -157,13 +159,13 @@ struct Bf16Pairs {
   }
 
   /// o += weights x values of one row, zeros in place of the keys it does not see: for values that are not finite.
-  static void weights_times_visible_values(const Weight* weights, std::uint64_t word, const Value* v,
+  static void weights_times_visible_values(const Weight* weights, const KeyBits& word, const Value* v,
                                            std::int64_t width, float* o) {
-    if (word == 0) return;
+    if (word.none()) return;
     for (std::int64_t c = 0; c < width; c += lanes) {
       Vec sum = zero();
       for (int j = 0; j < block_keys; j += 2) {
-        const std::uint64_t seen = (word >> j) & 3;
+        const std::uint64_t seen = word.part(j, 2);
         if (seen == 0) continue;
         const std::uint32_t shown = (seen & 1 ? 0x0000FFFFU : 0U) | (seen & 2 ? 0xFFFF0000U : 0U);
         const Pairs values = hn::And(pairs_at(v + j * width + 2 * c), hn::Set(Words(), shown));
@@ -208,18 +210,18 @@ struct Bf16Pairs {
     std::int64_t c = 0;
     bool finite = true;
     if (rows == 2 && stride == 1) {
-      const hn::FixedTag<std::uint16_t, unit> halves;
-      const auto exponent = hn::Set(halves, std::uint16_t{0x7F80});
-      auto special = hn::Zero(halves);
-      for (; c + unit <= Dv; c += unit) {
-        const auto a = hn::LoadU(halves, from + c), b = hn::LoadU(halves, from + row_stride + c);
-        hn::StoreU(hn::InterleaveLower(halves, a, b), halves, to + 2 * c);
-        hn::StoreU(hn::InterleaveUpper(halves, a, b), halves, to + 2 * c + unit);
-        for (const auto& x : {a, b}) {
-          special = hn::Or(special, hn::VecFromMask(halves, hn::Eq(hn::And(x, exponent), exponent)));
-        }
+      const hn::Rebind<std::uint16_t, Words> halves;
+      const hn::Repartition<std::uint16_t, Words> both;
+      const auto magnitude = hn::Set(both, std::uint16_t{0x7FFF});
+      auto most = hn::Zero(both);
+      for (; c + lanes <= Dv; c += lanes) {
+        const Pairs low = hn::PromoteTo(Words(), hn::LoadU(halves, from + c));
+        const Pairs high = hn::PromoteTo(Words(), hn::LoadU(halves, from + row_stride + c));
+        const Pairs pair = hn::Or(low, hn::ShiftLeft<16>(high));
+        hn::StoreU(pair, Words(), reinterpret_cast<std::uint32_t*>(to + 2 * c));
+        most = hn::Max(most, hn::And(hn::BitCast(both, pair), magnitude));
       }
-      finite = hn::AllTrue(halves, hn::Eq(special, hn::Zero(halves)));
+      finite = hn::AllTrue(both, hn::Lt(most, hn::Set(both, std::uint16_t{0x7F80})));
     }
     for (; c < Dv; ++c) {
       for (int x = 0; x < 2; ++x) {
@@ -238,14 +240,11 @@ struct Bf16Pairs {
                                     std::int64_t b_words, std::int64_t count, Vec (&s)[R][C]) {
     for (std::int64_t k = 0; k < count; ++k, a += 2, b += 2 * b_words) {
       Pairs column[C];
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) column[x] = pairs_at(b + 2 * x * lanes);
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
+      repeat<C>(LEVELHEAD_EACH(x) { column[x] = pairs_at(b + 2 * x * lanes); });
+      repeat<R>(LEVELHEAD_EACH(r) {
         const Pairs row = pair_of(a + r * a_stride);
-#pragma GCC unroll 8
-        for (int x = 0; x < C; ++x) s[r][x] = dot(s[r][x], row, column[x]);
-      }
+        repeat<C>(LEVELHEAD_EACH(x) { s[r][x] = dot(s[r][x], row, column[x]); });
+      });
     }
   }
 };

@@ -25,14 +25,16 @@ struct HighwayF32 {
   // 4 x 4 accumulators leave half of 32 registers for the softmax stage; 6 x 2 fit 16 registers.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
   static constexpr int tile_rows = 4, tile_vectors = 4;
+  static constexpr bool many_registers = true;
 #else
   static constexpr int tile_rows = 6, tile_vectors = 2;
+  static constexpr bool many_registers = false;
 #endif
-  static constexpr int tile_keys = tile_vectors * lanes;
+  static constexpr int tile_keys = tile_vectors * lanes, least_vectors = 1;
   static_assert(block_keys % tile_keys == 0);
 
-  /// e^t for t <= 0, good to the precision of Weight; NaN for NaN.
-  static HWY_INLINE Vec exp(Vec t) { return exp_nonpositive(t); }
+  /// 2^z for z < 127, good to the precision of Weight; exactly 1 at 0, NaN for NaN.
+  static HWY_INLINE Vec exp2(Vec z) { return exp2_accurate(z); }
 
   static constexpr std::int64_t query_elements(std::int64_t D) { return D; }
   static constexpr std::int64_t key_elements(std::int64_t D) { return D * block_keys; }
@@ -47,54 +49,64 @@ struct HighwayF32 {
     for (std::int64_t c = 0; c < D; ++c) to[c] = 0;
   }
 
-  /// k: n <= block_keys rows of D. Missing keys become zeros. temporary: [block_keys][D].
+  /// k: n <= block_keys rows of D. Missing keys of the last tile become zeros. temporary: [block_keys][D].
   static void pack_keys(const void* k, DType type, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                         std::int64_t D, float* temporary, Key* to) {
     const auto* bytes = static_cast<const std::byte*>(k);
     const auto size = static_cast<std::int64_t>(size_of(type));
+    const std::int64_t padded = (n + tile_keys - 1) / tile_keys * tile_keys;
+    if (type == DType::f32 && stride == 1 && n == padded && D % 4 == 0)
+      return transpose(bytes, row_stride * size, n, D, to, block_keys);
     const std::int64_t row = D + (4 - D % 4) % 4;  // the transpose reads whole quadruples
     for (std::int64_t j = 0; j < n; ++j) widen(bytes + j * row_stride * size, type, stride, D, temporary + j * row);
-    for (std::int64_t x = n * row; x < block_keys * row; ++x) temporary[x] = 0;
-    for (std::int64_t c = 0; c < D; c += 4) {
-      for (std::int64_t j = 0; j < block_keys; j += 4)
-        transpose4(reinterpret_cast<const std::byte*>(temporary + j * row + c), row * 4, D - c, to + c * block_keys + j,
-                   block_keys);
-    }
+    for (std::int64_t x = n * row; x < padded * row; ++x) temporary[x] = 0;
+    transpose(reinterpret_cast<const std::byte*>(temporary), row * 4, padded, D, to, block_keys);
   }
 
-  /// v: n <= block_keys rows of Dv. Missing rows and columns become zeros. Returns whether every value is finite.
+  /// v: n <= block_keys rows of Dv. Missing columns become zeros, missing rows are never multiplied. Returns whether
+  /// every value is finite.
   static bool pack_values(const void* v, DType type, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                           std::int64_t Dv, Value* to) {
     const auto* bytes = static_cast<const std::byte*>(v);
     const auto size = static_cast<std::int64_t>(size_of(type));
     const std::int64_t width = (Dv + lanes - 1) / lanes * lanes;
-    Vec zeros = zero();  // x * 0 is NaN unless x is finite
+    const hn::RebindToSigned<Floats> bits;
+    const auto magnitude = hn::Set(bits, 0x7FFFFFFF);
+    auto most = hn::Zero(bits);
     for (std::int64_t j = 0; j < n; ++j) {
       float* const row = to + j * width;
       widen(bytes + j * row_stride * size, type, stride, Dv, row);
       for (std::int64_t c = Dv; c < width; ++c) row[c] = 0;
-      for (std::int64_t c = 0; c < width; c += lanes) zeros = hn::MulAdd(load(row + c), zero(), zeros);
+      for (std::int64_t c = 0; c < width; c += lanes)
+        most = hn::Max(most, hn::And(hn::BitCast(bits, load(row + c)), magnitude));
     }
-    for (std::int64_t x = n * width; x < block_keys * width; ++x) to[x] = 0;
-    return hn::AllTrue(Floats(), hn::Eq(zeros, zero()));
+    return hn::AllTrue(bits, hn::Lt(most, hn::Set(bits, 0x7F800000)));
   }
 
-  /// Calls stage(s), s [R][tile_vectors] in registers: s[r] = <q[r], keys offset .. offset + tile_keys>.
-  template <int R, class Stage>
+  /// Calls stage(s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>; C is tile_vectors or a
+  /// smaller power of two, at least least_vectors.
+  template <int R, int C, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
-    Vec s[R][tile_vectors];
-    clear_tile(s);
-    const float* key = k + offset;
-    for (std::int64_t c = 0; c < D; ++c, key += block_keys) multiply_add(q + c, D, key, s);
+    Vec s[R][C];
+    if constexpr (many_registers) {
+      multiply(q, k + offset, D, s);
+    } else {
+      // The constants of the softmax stage would push sums out of the registers of the loop. Storing and loading the
+      // tile once costs less than a single sum in memory.
+      alignas(64) float sums[R * C * lanes];
+      store_products<R, C>(q, k + offset, D, sums);
+      repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(x) { s[r][x] = load(sums + (r * C + x) * lanes); }); });
+    }
     stage(s);
   }
 
-  static HWY_INLINE void store_weights(const Vec (&p)[tile_vectors], Weight* to) {
-#pragma GCC unroll 8
-    for (int v = 0; v < tile_vectors; ++v) store(p[v], to + v * lanes);
+  template <int C>
+  static HWY_INLINE void store_weights(const Vec (&p)[C], Weight* to) {
+    repeat<C>(LEVELHEAD_EACH(v) { store(p[v], to + v * lanes); });
   }
+  template <int C>
   static HWY_INLINE void clear_weights(Weight* to) {
-    for (int v = 0; v < tile_vectors; ++v) store(zero(), to + v * lanes);
+    for (int v = 0; v < C; ++v) store(zero(), to + v * lanes);
   }
   static void rescale_weights(Weight* weights, int n, float factor) {
     for (int j = 0; j < n; ++j) weights[j] *= factor;
@@ -109,13 +121,13 @@ struct HighwayF32 {
   }
 
   /// o += weights x values of one row over the keys of word alone, in the same order: for values that are not finite.
-  static void weights_times_visible_values(const Weight* weights, std::uint64_t word, const Value* v,
+  static void weights_times_visible_values(const Weight* weights, const KeyBits& word, const Value* v,
                                            std::int64_t width, float* o) {
-    if (word == 0) return;
+    if (word.none()) return;
     for (std::int64_t c = 0; c < width; c += lanes) {
       Vec sum = zero();
-      for (std::uint64_t rest = word; rest != 0; rest &= rest - 1) {
-        const int j = std::countr_zero(rest);
+      for (int j = word.first(); j < word.end(); ++j) {
+        if (word.part(j, 1) == 0) continue;
         sum = hn::MulAdd(set(weights[j]), load(v + j * width + c), sum);
       }
       store(hn::Add(load(o + c), sum), o + c);
@@ -123,18 +135,32 @@ struct HighwayF32 {
   }
 
  private:
+  template <int R, int C>
+  static HWY_INLINE void multiply(const Query* q, const Key* k, std::int64_t D, Vec (&s)[R][C]) {
+    clear_tile(s);
+    for (std::int64_t c = 0; c < D; ++c, k += block_keys) multiply_add(q + c, D, k, s);
+    pin_tile(s);
+  }
+
+  template <int R, int C>
+  static HWY_NOINLINE void store_products(const Query* q, const Key* k, std::int64_t D, float* sums) {
+    Vec s[R][C];
+    multiply(q, k, D, s);
+    repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(x) { store(s[r][x], sums + (r * C + x) * lanes); }); });
+  }
+
   // s[r][x] += a[r * stride] * b[x]
   template <int R, int C>
   static HWY_INLINE void multiply_add(const float* a, std::int64_t stride, const float* b, Vec (&s)[R][C]) {
     Vec column[C];
-#pragma GCC unroll 8
-    for (int x = 0; x < C; ++x) column[x] = load(b + x * lanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
+    repeat<C>(LEVELHEAD_EACH(x) {
+      column[x] = load(b + x * lanes);
+      pin(column[x]);
+    });
+    repeat<R>(LEVELHEAD_EACH(r) {
       const Vec row = set(a[r * stride]);
-#pragma GCC unroll 8
-      for (int x = 0; x < C; ++x) s[r][x] = hn::MulAdd(row, column[x], s[r][x]);
-    }
+      repeat<C>(LEVELHEAD_EACH(x) { s[r][x] = hn::MulAdd(row, column[x], s[r][x]); });
+    });
   }
 };
 
