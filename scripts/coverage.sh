@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/coverage
 library=(--filter 'src/(core|kernels|io)/' --filter 'include/')
-command=(--filter 'src/(cli|lab|report)/')
+command=(--filter 'src/(callers|cli|lab|report)/')
 
 # What this processor can't run, no test reaches.
 if ! grep -qw avx512_bf16 /proc/cpuinfo; then

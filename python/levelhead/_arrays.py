@@ -40,6 +40,21 @@ def _from_torch(name: str, x: Any) -> Any:
     return x.detach().resolve_conj().resolve_neg()
 
 
+def _from_numpy(name: str, x: np.ndarray[Any, Any]) -> _core.Array:
+    if x.dtype.kind == "V" and x.dtype.name == "bfloat16":  # of ml_dtypes, which NumPy hands out to nobody
+        return _core.Array(name, x.view(np.uint16), True)
+    try:
+        return _core.Array(name, x, False)
+    except ValueError:
+        if not x.dtype.isnative or x.dtype.kind not in "fiubc":
+            known = "arrays are f64, f32, bf16, f16, i64, i32, u8 or bool"
+            raise ValueError(f"{name} has elements of {x.dtype} but {known}") from None
+        if any(stride % x.itemsize for stride in x.strides):
+            rule = f"no multiples of its elements' {x.itemsize}"
+            raise ValueError(f"{name} has strides of {x.strides} bytes, which are {rule}") from None
+        raise
+
+
 def _has_buffer(x: object) -> bool:
     try:
         memoryview(x)  # type: ignore[arg-type]
@@ -51,13 +66,8 @@ def _has_buffer(x: object) -> bool:
 def read(name: str, x: Any) -> _core.Array:
     """x as an array that the library reads where it lies. TypeError if it is none, ValueError if it can't be read."""
     if isinstance(x, np.ndarray):
-        if x.dtype.name == "bfloat16":  # of ml_dtypes, which NumPy hands out to nobody
-            return _core.Array(name, x.view(np.uint16), True)
-        if not x.dtype.isnative or x.dtype.kind not in "fiubc":
-            raise ValueError(f"{name} has elements of {x.dtype} but arrays are f64, f32, bf16, f16, i64, i32, u8 or bool")
-        if any(stride % x.itemsize for stride in x.strides):
-            raise ValueError(f"{name} has strides of {x.strides} bytes, which are no multiples of its elements' {x.itemsize}")
-    elif is_torch(x):
+        return _from_numpy(name, x)
+    if is_torch(x):
         x = _from_torch(name, x)
     elif not hasattr(x, "__dlpack__") and not _has_buffer(x):
         raise TypeError(
@@ -92,7 +102,7 @@ def maker_like(like: Any) -> Empty:
         if dtype == "bf16":
             bits = np.empty(shape, np.uint16)
             return bits.view(_numpy_bf16(like)), bits, True
-        made = np.empty(shape, _NUMPY_TYPES[dtype])
+        made: Any = np.empty(shape, _NUMPY_TYPES[dtype])
         return made, made, False
 
     return empty_numpy

@@ -104,6 +104,22 @@ TEST(SafetensorsWriter, BytesAreAsTheFormatSays) {
   EXPECT_EQ(read_file(path), prefix + padded + "\1\2\3\4\1");
 }
 
+TEST(SafetensorsWriter, InMemoryTheBytesAreThoseOfTheFile) {
+  const ScratchFolder folder;
+  const std::string path = folder / "x.safetensors";
+  const Tensors tensors = every_kind();
+  const Fields metadata{{"scale", "0.125"}};
+  write_safetensors(path, tensors.all(), metadata);
+  const std::vector<std::byte> bytes = safetensors_bytes(tensors.all(), metadata, "mine");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), read_file(path));
+  try {
+    safetensors_bytes(tensors.all(), Fields{{"a", "1"}, {"a", "2"}}, "mine");
+    FAIL() << "a name twice passed";
+  } catch (const FileError& error) {
+    EXPECT_STREQ(error.what(), "mine: metadata \"a\" is given twice");
+  }
+}
+
 TEST(SafetensorsWriter, NothingAtAllIsAFileToo) {
   const ScratchFolder folder;
   write_safetensors(folder / "x", {});
