@@ -94,10 +94,12 @@ def test_lengths(make, index):
     q, k, v = make()
     k[0, :, 7:] = np.nan
     lengths = {"q_lengths": np.array([9, 4], index), "k_lengths": np.array([7, 13], index)}
-    o = levelhead.attention(q, k, v, **lengths).o
+    o, _, statistics, _ = levelhead.attention(q, k, v, **lengths, statistics=True)
     np.testing.assert_allclose(o[:1], naive.attention(q[:1], k[:1, :, :7], v[:1, :, :7])[0], atol=1e-5)
     np.testing.assert_allclose(o[1:, :, :4], naive.attention(q[1:, :, :4], k[1:], v[1:])[0], atol=1e-5)
     assert not o[1, :, 4:].any()
+    for name, nothing in (("count", 0), ("entropy", 0), ("max", -np.inf), ("min", np.inf), ("top1", 0), ("saturated", False)):
+        assert (statistics[name][1, :, 4:] == nothing).all(), name
 
 
 def test_documents(make):

@@ -71,7 +71,7 @@ def test_arrays_are_judged_like_their_file(capture, bfloat16):
     of_file.pop("file")
     assert judged == of_file
     layers = {int(name.split(".")[1]) for name in named}
-    pairs = {n: [named[f"layers.{n}.q"], named[f"layers.{n}.k"][::-1][::-1]] for n in layers}
+    pairs = {n: [named[f"layers.{n}.q"], named[f"layers.{n}.k"][::-1].copy()[::-1]] for n in layers}
     assert levelhead.check(pairs, scale=float(metadata["scale"]), causal=True)["layers"] == of_file["layers"]
 
 
