@@ -174,7 +174,7 @@ def read_accepted(path):
     """Pieces of names, each of which has to have a reason."""
     with open(path, encoding="utf-8") as file:
         lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
-    pieces = [line.rpartition(": ")[0] for line in lines]
+    pieces = [line.partition(": ")[0] if ": " in line else "" for line in lines]
     if "" in pieces:
         sys.exit(f"{path}: a line is not `piece of the name: reason`")
     return pieces
