@@ -9,9 +9,21 @@ dim, Dv value dim.
 """
 
 from ._attention import attention
+from ._backward import Gradients, backward
 from ._check import check
 from ._core import version as __version__
 from ._machine import cpu_name, kernels
 from ._result import Info, Result, Statistics
 
-__all__ = ["Info", "Result", "Statistics", "__version__", "attention", "check", "cpu_name", "kernels"]
+__all__ = [
+    "Gradients",
+    "Info",
+    "Result",
+    "Statistics",
+    "__version__",
+    "attention",
+    "backward",
+    "check",
+    "cpu_name",
+    "kernels",
+]

@@ -14,6 +14,7 @@ from . import _core
 Empty = Callable[[Sequence[int], str], "tuple[Any, Any, bool]"]
 
 _NUMPY_TYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "bool": np.bool_}
+_FLOATING = ("f64", "f32", "bf16", "f16")
 _TORCH_TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "bool": "bool"}
 
 
@@ -75,6 +76,38 @@ def read(name: str, x: Any) -> _core.Array:
             "buffer protocol"
         )
     return _core.Array(name, x, False)
+
+
+def read_all(needed: tuple[str, ...] = ("q", "k", "v"), **given: Any) -> dict[str, _core.Array]:
+    """Those that are given, by name. TypeError if one that is needed is None."""
+    for name in needed:
+        if given[name] is None:
+            raise TypeError(f"{name} is None but must be an array")
+    return {name: read(name, x) for name, x in given.items() if x is not None}
+
+
+def write(name: str, x: Any) -> tuple[Any, bool]:
+    """What exports x's memory for writing, and whether that stands for bf16. TypeError or ValueError if x is no use."""
+    read(name, x)
+    if isinstance(x, np.ndarray):
+        bf16 = x.dtype.kind == "V"
+        return (x.view(np.uint16), True) if bf16 else (x, False)
+    return (x.detach(), False) if is_torch(x) else (x, False)
+
+
+def like_dtype(dtype: Any) -> tuple[Any, str]:
+    """For maker_like and what it returns: an array of the library the type is of, and the type's name."""
+    torch = _torch()
+    if torch is not None and isinstance(dtype, torch.dtype):
+        like, spelled = torch.empty(0, dtype=dtype), str(dtype).removeprefix("torch.")
+    elif isinstance(dtype, str) and dtype in _FLOATING:
+        return None, dtype
+    else:
+        like, spelled = None, np.dtype(dtype).name
+    for name in _FLOATING:
+        if _TORCH_TYPES[name] == spelled:
+            return like, name
+    raise ValueError(f"dtype is {spelled} but must be f64, f32, bf16 or f16")
 
 
 def _numpy_bf16(like: Any) -> Any:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core
-from ._arrays import maker_like, read
+from ._arrays import maker_like, read_all
 from ._options import settings_of, thread_count
 from ._result import Info, Result, Statistics
-
-
-def _read_all(**given: Any) -> dict[str, _core.Array]:
-    return {name: read(name, x) for name, x in given.items() if x is not None}
 
 
 def attention(
@@ -74,7 +70,7 @@ def attention(
     sentence that has the names and numbers, for arguments that do not fit. Other Python threads run meanwhile; calls from
     several threads at once are safe.
     """
-    arrays = _read_all(
+    arrays = read_all(
         q=q,
         k=k,
         v=v,
@@ -89,9 +85,6 @@ def attention(
         ssmax_s=ssmax_s,
         qk_gain=qk_gain,
     )
-    for name in ("q", "k", "v"):
-        if name not in arrays:
-            raise TypeError(f"{name} is None but must be an array")
     settings = settings_of(
         arrays,
         scale=scale,

@@ -21,6 +21,11 @@ class Array:
     @property
     def address(self) -> int: ...
 
+class WritableArray:
+    """An array that is written where it lies."""
+
+    def __init__(self, name: str, object: Any, as_bf16: bool) -> None: ...
+
 class Settings:
     """The options of a call as words, numbers and None."""
 
@@ -62,6 +67,14 @@ def attention(
     empty: Callable[[Sequence[int], str], tuple[Any, Any, bool]],
 ) -> tuple[Any, Any, Rows | None, tuple[str, str, int, float, float, int]]:
     """(o, lse, rows, (kernel, reason, threads, seconds, flops, workspace_bytes))."""
+
+def backward(
+    arrays: dict[str, Array],
+    settings: Settings,
+    threads: int,
+    empty: Callable[[Sequence[int], str], tuple[Any, Any, bool]],
+) -> tuple[dict[str, Any], tuple[str, str, int, float, float, int]]:
+    """({name: gradient}, info)."""
 
 def check_file(path: str, settings: CheckSettings) -> tuple[str, list[str]]:
     """(the object as JSON, names of tensors that are no part of the capture)."""

@@ -67,13 +67,17 @@ View view_of(const std::string& name, const Memory& memory, bool as_bf16) {
   return view;
 }
 
+void check_device(const std::string& name, int device) {
+  if (device != nb::device::cpu::value)
+    throw Error(name + " is not in the memory of the CPU, where attention is computed");
+}
+
 }  // namespace
 
 Array::Array(std::string name, nb::handle object, bool as_bf16) : name_(std::move(name)) {
   if (!nb::try_cast(object, memory_, false))
     throw Error(name_ + " can't be read: neither DLPack nor the buffer protocol hands out its elements");
-  if (memory_.device_type() != nb::device::cpu::value)
-    throw Error(name_ + " is not in the memory of the CPU, where attention is computed");
+  check_device(name_, memory_.device_type());
   view_ = view_of<TensorView>(name_, memory_, as_bf16);
 }
 
@@ -81,14 +85,21 @@ std::vector<std::int64_t> Array::shape() const {
   return {view_.sizes.begin(), view_.sizes.begin() + std::min(view_.rank, max_rank)};
 }
 
-NewArray::NewArray(nb::handle empty, const std::vector<std::int64_t>& shape, DType type) {
+WritableArray::WritableArray(std::string name, nb::handle object, bool as_bf16) {
+  if (!nb::try_cast(object, memory_, false))
+    throw Error(name + " can't be written: neither DLPack nor the buffer protocol hands out its elements for writing");
+  check_device(name, memory_.device_type());
+  view_ = view_of<MutableTensorView>(name, memory_, as_bf16);
+}
+
+NewArray new_array(nb::handle empty, const std::vector<std::int64_t>& shape, DType type) {
   const nb::tuple made = nb::cast<nb::tuple>(empty(nb::cast(shape), std::string(name_of(type))));
-  result_ = made[0];
-  memory_ = nb::cast<nb::ndarray<>>(made[1]);
-  view_ = view_of<MutableTensorView>("a new array", memory_, nb::cast<bool>(made[2]));
+  return {made[0], WritableArray("a new array", made[1], nb::cast<bool>(made[2]))};
 }
 
 void bind_array(nb::module_& module) {
+  nb::class_<WritableArray>(module, "WritableArray", "An array that is written where it lies.")
+      .def(nb::init<std::string, nb::handle, bool>(), nb::arg("name"), nb::arg("object"), nb::arg("as_bf16"));
   nb::class_<Array>(module, "Array", "An array that is read where it lies.")
       .def(nb::init<std::string, nb::handle, bool>(), nb::arg("name"), nb::arg("object"), nb::arg("as_bf16"))
       .def_prop_ro("shape", &Array::shape)

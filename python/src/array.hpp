@@ -30,20 +30,27 @@ class Array {
   TensorView view_;
 };
 
-/// A new array that is written, made by Python: empty(shape, name of the type) returns what the caller gets, what
-/// exports its memory, and whether that stands for bf16.
-class NewArray {
+/// An array that is written; otherwise as Array.
+class WritableArray {
  public:
-  NewArray(nb::handle empty, const std::vector<std::int64_t>& shape, DType type);
+  WritableArray(std::string name, nb::handle object, bool as_bf16);
 
-  nb::object result() const { return result_; }
   const MutableTensorView& view() const noexcept { return view_; }
 
  private:
-  nb::object result_;
   nb::ndarray<> memory_;
   MutableTensorView view_;
 };
+
+/// What a call hands out: the array as the caller gets it, and its memory.
+struct NewArray {
+  nb::object result;
+  WritableArray memory;
+};
+
+/// empty(shape, name of the type) is Python's: it returns the array, what exports its memory, and whether that stands
+/// for bf16.
+NewArray new_array(nb::handle empty, const std::vector<std::int64_t>& shape, DType type);
 
 void bind_array(nb::module_& module);
 

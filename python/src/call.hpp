@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "array.hpp"
 #include "levelhead/attention.hpp"
@@ -38,16 +39,24 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  /// The argument if it is given, with an axis in front if it has rank - 1.
+  std::optional<TensorView> find(std::string_view name, int rank = 0) const;
+  /// False if q, k and v came without B.
+  bool batched() const noexcept { return batched_; }
+  /// Another object that the inputs view.
+  void keep(nb::object owner) { owner_ = std::move(owner); }
+
   Inputs inputs;
   Options options;
+  std::vector<std::int64_t> lengths{};  ///< for inputs that are of no argument
 
  private:
-  std::optional<TensorView> find(std::string_view name, int rank = 0) const;
   void place_tensors();
   void check_parameters(const Settings& settings) const;
   Scale choose_scale(const Settings& settings) const;
 
   std::map<std::string, nb::object, std::less<>> arrays_;
+  nb::object owner_;
   bool batched_ = true;
   std::string kernel_;
 };

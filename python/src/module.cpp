@@ -60,5 +60,6 @@ NB_MODULE(_core, module) {
   bind_settings(module);
   bind_rows(module);
   bind_attention(module);
+  bind_backward(module);
   bind_check(module);
 }

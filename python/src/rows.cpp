@@ -23,9 +23,9 @@ void put(const MutableTensorView& array, std::size_t row, bool x) { static_cast<
 
 }  // namespace
 
-Rows::Rows(std::shared_ptr<const Call> call, const Problem& p)
+Rows::Rows(std::shared_ptr<const Call> call, const Problem& p, std::vector<RowState> state)
     : call_(std::move(call)),
-      state_(static_cast<std::size_t>(p.B * p.Hq * p.Nq)),
+      state_(std::move(state)),
       sinks_(p.sinks),
       shape_{p.B, p.Hq, p.Nq},
       accumulator_(p.dtype == DType::f64 ? DType::f64 : DType::f32) {}
@@ -37,17 +37,17 @@ nb::dict Rows::arrays(const nb::callable& empty) const {
   for_each_statistic(names, [&](std::string_view name, auto example) {
     using T = decltype(example);
     const DType type = std::is_same_v<T, double> ? accumulator_ : dtype_of<T>();
-    made.emplace_back(name, NewArray(empty, shape_, type));
+    made.emplace_back(name, new_array(empty, shape_, type));
   });
   for (std::size_t row = 0; row < state_.size(); ++row) {
     const std::size_t head = row / static_cast<std::size_t>(shape_[2]) % static_cast<std::size_t>(shape_[1]);
-    RowStatistics statistics = row_statistics(state_[row], sinks_.empty() ? std::nullopt : std::optional(sinks_[head]));
-    statistics.level = names.level;  // a row that sees no key has no level of its own
+    const RowStatistics statistics =
+        row_statistics(state_[row], sinks_.empty() ? std::nullopt : std::optional(sinks_[head]));
     std::size_t at = 0;
-    for_each_statistic(statistics, [&](std::string_view, auto x) { put(made[at++].second.view(), row, x); });
+    for_each_statistic(statistics, [&](std::string_view, auto x) { put(made[at++].second.memory.view(), row, x); });
   }
   nb::dict arrays;
-  for (const auto& [name, array] : made) arrays[nb::str(name.data(), name.size())] = array.result();
+  for (const auto& [name, array] : made) arrays[nb::str(name.data(), name.size())] = array.result;
   return arrays;
 }
 

@@ -12,10 +12,8 @@ namespace levelhead::python {
 
 class Rows {
  public:
-  /// call: one that has passed make_problem, which gave p.
-  Rows(std::shared_ptr<const Call> call, const Problem& p);
-
-  std::vector<RowState>& state() noexcept { return state_; }
+  /// call: one that has passed make_problem, which gave p. state [B, Hq, Nq]: as forward wrote it.
+  Rows(std::shared_ptr<const Call> call, const Problem& p, std::vector<RowState> state);
 
   /// {name: array [B, Hq, Nq]} of each statistic that was measured; empty makes the arrays.
   nb::dict arrays(const nb::callable& empty) const;

@@ -1,6 +1,5 @@
 #include "callers/batch.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include "levelhead/attention.hpp"
@@ -21,17 +20,6 @@ bool is_batched(std::size_t q_axes, std::size_t k_axes, std::size_t v_axes) {
   check_three("k", k_axes);
   check_three("v", v_axes);
   return false;
-}
-
-TensorView with_rank(const TensorView& view, int rank) {
-  if (view.rank != rank - 1) return view;
-  TensorView wider = view;
-  std::copy_n(view.sizes.begin(), view.rank, wider.sizes.begin() + 1);
-  std::copy_n(view.strides.begin(), view.rank, wider.strides.begin() + 1);
-  wider.sizes[0] = 1;
-  wider.strides[0] = 0;
-  wider.rank = rank;
-  return wider;
 }
 
 }  // namespace levelhead::callers
