@@ -58,9 +58,8 @@ OutputGradients incoming(const Call& call, bool batched) {
 
 // ({name: gradient}, info)
 nb::tuple gradients_of(const nb::dict& arrays, const Settings& settings, int threads, const nb::callable& empty) {
-  Call call(arrays, settings);
+  const Call call(arrays, settings);
   const OutputGradients output_gradients = incoming(call, call.batched());
-  if (output_gradients.dentropy) call.options.statistics.level = StatisticsLevel::entropy;
   const Problem p = make_problem(call.inputs, call.options);  // shapes are checked before anything is allocated
   Context& context = context_of(threads);
   NewGradients made(call, p, empty);

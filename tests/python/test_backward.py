@@ -72,3 +72,14 @@ def test_torch(make, torch):
         gradients = levelhead.backward(q, k, v, dout=dout)
     for mine, theirs in ((gradients.dq, q.grad), (gradients.dk, k.grad), (gradients.dv, v.grad)):
         assert isinstance(mine, torch.Tensor) and (mine - theirs).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("of", ["dout", "dlse", "dentropy"])
+def test_f32_is_close_to_f64(make, rng, of):
+    q, k, v = make()
+    incoming = {of: rng.standard_normal((2, 4, 9, 8) if of == "dout" else (2, 4, 9)).astype(np.float32)}
+    single = levelhead.backward(q, k, v, **incoming)
+    double = levelhead.backward(*(x.astype(np.float64) for x in (q, k, v)), **{of: incoming[of].astype(np.float64)})
+    for name in ("dq", "dk", "dv"):
+        assert getattr(single, name).dtype == np.float32
+        np.testing.assert_allclose(getattr(single, name), getattr(double, name), atol=1e-5, err_msg=name)
