@@ -98,7 +98,6 @@ double tile_gflops(std::int64_t D) {
   Arena arena(base);
   arena.take<std::int64_t>(2);
   Scratch<Bf16Pairs> s = lay_out<Bf16Pairs>(call.p, queries_per_task(call.p, 1), arena);
-  s.rows.stats = nullptr;  // as in a call that asks for no state
   constexpr int steps = 20000;
   const KeyBits words[4] = {KeyBits::every(), KeyBits::every(), KeyBits::every(), KeyBits::every()};
   const GroupBlock g{0, 0, words, nullptr};

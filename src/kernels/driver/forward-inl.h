@@ -80,12 +80,8 @@ Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
   s.rows.softcap = static_cast<float>(p.softcap);
   s.rows.plain = !(p.softcap > 0) && !has_extra(p);
   s.rows.q = arena.take<typename Engine::Query>(n * Engine::query_elements(p.D));
-  s.rows.m = arena.take<float>(n);
-  s.rows.limit = arena.take<float>(n);
-  s.rows.multiplier = arena.take<float>(n);
-  s.rows.l = arena.take<float>(n * lanes);
+  s.rows.sums = arena.take<float>(n * s.rows.fields * lanes);
   s.rows.o = arena.take<float>(n * s.rows.o_stride);
-  s.rows.stats = arena.take<float>(n * s.rows.fields * lanes);
   s.rows.folded = arena.take<Folded>(n);
   s.rows.weights = arena.take<typename Engine::Weight>(Engine::tile_rows * block_keys);
   s.places = arena.take<RowPlace>(n);
@@ -135,8 +131,7 @@ class ForwardTask {
     // Padding rows of the last tile are multiplied like the others and then ignored.
     for (int r = count_; r < round_up(count_, Engine::tile_rows); ++r) {
       Engine::clear_query(p_.D, s_.rows.q + r * Engine::query_elements(p_.D));
-      s_.rows.multiplier[r] = 0;
-      clear_sums(r);
+      clear_sums(r, 0);
     }
   }
 
@@ -150,19 +145,18 @@ class ForwardTask {
     place.keys.end -= segment_.k_begin;
     Engine::pack_query(element(p_.q, p_.q.at(segment_.b, place.h, place.i, 0)), p_.dtype, p_.q.strides[3], p_.D,
                        s_.rows.q + r * Engine::query_elements(p_.D));
-    s_.rows.multiplier[r] = static_cast<float>(p_.multiplier(segment_.b, place.h, place.i));
-    clear_sums(r);
+    clear_sums(r, static_cast<float>(p_.multiplier(segment_.b, place.h, place.i)));
   }
 
-  void clear_sums(int r) {
-    s_.rows.m[r] = s_.rows.limit[r] = minus_infinity;
-    s_.rows.folded[r] = {};
-    fill(s_.rows.l + r * lanes, lanes, 0);
-    fill(s_.rows.o + r * s_.rows.o_stride, s_.rows.o_stride, 0);
-    if (s_.rows.stats == nullptr) return;
-    fill(s_.rows.lane(r, lane_max), s_.rows.fields * lanes, 0);
-    fill(s_.rows.lane(r, lane_max), lanes, minus_infinity);
-    if constexpr (kLevel == StatisticsLevel::all) fill(s_.rows.lane(r, lane_min), lanes, -minus_infinity);
+  void clear_sums(int r, float multiplier) {
+    const Rows<Engine>& rows = s_.rows;
+    rows.folded[r] = {};
+    fill(rows.lane(r, lane_numbers), rows.fields * lanes, 0);
+    rows.number(r, number_m) = rows.number(r, number_limit) = minus_infinity;
+    rows.number(r, number_multiplier) = multiplier;
+    fill(rows.lane(r, lane_max), lanes, minus_infinity);
+    if constexpr (kLevel == StatisticsLevel::all) fill(rows.lane(r, lane_min), lanes, -minus_infinity);
+    fill(rows.o + r * rows.o_stride, rows.o_stride, 0);
   }
 
   static void fill(float* to, std::int64_t n, float x) {
@@ -277,9 +271,10 @@ class ForwardTask {
   template <bool kPlain, int R, int C>
   HWY_INLINE void tile(const GroupBlock& g, int offset) {
     const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
-    Engine::template product_tile<R, C>(q, s_.keys, offset, p_.D, [&](Vec(&s)[R][C]) HWY_ATTR {
-      softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
-    });
+    Engine::template product_tile<R, C>(
+        q, s_.keys, offset, p_.D, [&](Vec(&s)[R][C]) HWY_ATTR __attribute__((always_inline)) {
+          softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
+        });
   }
 
   // Divides by the sum, the sink joining it once, and writes what was asked for.
@@ -312,8 +307,8 @@ class ForwardTask {
     state.level = kLevel;
     state.count = s_.rows.folded[r].count;
     if (state.count == 0) return state;
-    state.max = static_cast<double>(s_.rows.m[r]);
-    state.sum = sum_lanes(s_.rows.l + r * lanes);
+    state.max = static_cast<double>(s_.rows.number(r, number_m));
+    state.sum = sum_lanes(s_.rows.lane(r, lane_l));
     return state;
   }
 
@@ -329,8 +324,9 @@ class ForwardTask {
     Folded f = rows.folded[r];
     const float top = most(r, lane_max);
     const auto n = static_cast<double>(f.count);
-    if (top > rows.m[r] && rows.m[r] != minus_infinity) {
-      const double delta = (static_cast<double>(top) - rows.m[r]) * log2_e;
+    const float m = rows.number(r, number_m);
+    if (top > m && m != minus_infinity) {
+      const double delta = (static_cast<double>(top) - m) * log2_e;
       const double factor = std::exp2(-delta);
       shift(f, state.sum, n, delta, factor);
       state.sum *= factor;
@@ -411,7 +407,7 @@ void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std:
   pool.run(tasks, [&](std::int64_t index, int thread) HWY_ATTR {
     Arena arena(parts + static_cast<std::size_t>(thread) * measure_one.used());
     Scratch<Engine> scratch = lay_out<Engine>(p, queries, arena);
-    if (out.state == nullptr) scratch.rows.stats = nullptr;
+    scratch.rows.measured = out.state != nullptr;
     const Task task = task_at(p, queries, starts, index);
     ForwardTask<Engine, kLevel>(p, out, task, scratch).run();
   });

@@ -30,8 +30,11 @@ inline constexpr double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
 // e^5 = 148: cubes of such weights and their sums have all their digits in f32, and z is still rounded to 2^-22.
 inline constexpr float headroom = 5;
 
-// Per-row accumulators with one number per lane, relative to the row's m.
+// What a row keeps while its task runs lies together, so that the softmax stage finds all of it from one address: a
+// vector of numbers, then accumulators with one number per lane. Weights are relative to m.
 enum LaneField : int {
+  lane_numbers,   // see Number
+  lane_l,         // sum p
   lane_max,       // max s
   lane_weighted,  // sum p z
   lane_sum2,      // sum p^2
@@ -43,7 +46,16 @@ enum LaneField : int {
   lane_fields
 };
 
-/// How many of the fields a level keeps; of `lse_max` only those rows whose state is asked for.
+enum Number : int {
+  number_m,           // the reference
+  number_subtracted,  // m, or 0 while that is -inf: all logits so far are, and get weight 0
+  number_limit,       // m + headroom: a larger logit raises m
+  number_multiplier,
+  numbers
+};
+static_assert(numbers <= lanes);
+
+/// How many of the fields a level keeps; at `lse_max` the maximum only for rows whose state is asked for.
 constexpr int fields_of(StatisticsLevel level) {
   return level == StatisticsLevel::lse_max   ? lane_max + 1
          : level == StatisticsLevel::entropy ? lane_weighted + 1
@@ -61,20 +73,18 @@ struct Folded {
 template <class Engine>
 struct Rows {
   typename Engine::Query* q = nullptr;         // [r][Engine::query_elements(D)]
-  float* m = nullptr;                          // [r] the reference
-  float* limit = nullptr;                      // [r] m + headroom: a larger logit raises m
-  float* multiplier = nullptr;                 // [r]
-  float* l = nullptr;                          // [r][lanes] sum of weights
+  float* sums = nullptr;                       // [r][fields][lanes], see LaneField
   float* o = nullptr;                          // [r][o_stride]
-  float* stats = nullptr;                      // [r][fields][lanes], or null if nobody asks for a row's state
   Folded* folded = nullptr;                    // [r]
   typename Engine::Weight* weights = nullptr;  // [tile rows][block_keys], one group at a time
   std::int64_t o_stride = 0;
   int fields = 0;
+  bool measured = false;  // whether somebody asks for the rows' states
   float softcap = 0;
   bool plain = true;  // whether a logit is multiplier x product: no softcap, no bias, no slope
 
-  float* lane(int r, LaneField field) const { return stats + (r * fields + field) * lanes; }
+  float* lane(int r, LaneField field) const { return sums + (r * fields + field) * lanes; }
+  float& number(int r, Number n) const { return lane(r, lane_numbers)[n]; }
 };
 
 /// One group of rows against one block of keys.
@@ -118,10 +128,10 @@ inline void shift(Folded& f, double l, double n, double delta, double factor) {
 template <StatisticsLevel kLevel, class Engine>
 HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, float m) {
   const int r = g.row + row;
-  const float old = rows.m[r];
+  const float old = rows.number(r, number_m);
   if (!(m > old)) return;  // a NaN or only -inf: nothing to raise
-  rows.m[r] = m;
-  rows.limit[r] = m + headroom;
+  rows.number(r, number_m) = rows.number(r, number_subtracted) = m;
+  rows.number(r, number_limit) = m + headroom;
   const std::int64_t n = rows.folded[r].count + g.words[row].count_before(offset);
   if (n == 0) return;
   const float factor = hn::GetLane(Engine::exp2(set((old - m) * static_cast<float>(log2_e))));
@@ -130,11 +140,11 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
     // Only -inf logits so far: their sums are 0 or infinite, and no shift changes them.
     if (old != minus_infinity) {
       const double delta = (static_cast<double>(m) - old) * log2_e;
-      shift(rows.folded[r], sum_lanes(rows.l + r * lanes), static_cast<double>(n), delta, factor);
+      shift(rows.folded[r], sum_lanes(rows.lane(r, lane_l)), static_cast<double>(n), delta, factor);
     }
   }
   const Vec by = set(factor);
-  store(hn::Mul(load(rows.l + r * lanes), by), rows.l + r * lanes);
+  store(hn::Mul(load(rows.lane(r, lane_l)), by), rows.lane(r, lane_l));
   for (std::int64_t c = 0; c < rows.o_stride; c += lanes) {
     float* const o = rows.o + r * rows.o_stride + c;
     store(hn::Mul(load(o), by), o);
@@ -142,19 +152,18 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
   Engine::rescale_weights(rows.weights + row * block_keys, offset, factor);
 }
 
-// A row's accumulators in registers while it meets one tile.
+// A row's accumulators in registers while it meets one tile. at: the row's sums.
 template <StatisticsLevel kLevel, bool kPlain>
 class Measure {
  public:
-  template <class Engine>
-  HWY_INLINE Measure(const Rows<Engine>& rows, int r) {
-    if constexpr (kLevel >= StatisticsLevel::entropy) weighted_ = load(rows.lane(r, lane_weighted));
+  HWY_INLINE explicit Measure(const float* at) {
+    if constexpr (kLevel >= StatisticsLevel::entropy) weighted_ = load(at + lane_weighted * lanes);
     if constexpr (kLevel == StatisticsLevel::all) {
-      sum2_ = load(rows.lane(r, lane_sum2));
-      sum3_ = load(rows.lane(r, lane_sum3));
-      z_ = load(rows.lane(r, lane_z));
-      z2_ = load(rows.lane(r, lane_z2));
-      min_ = load(rows.lane(r, lane_min));
+      sum2_ = load(at + lane_sum2 * lanes);
+      sum3_ = load(at + lane_sum3 * lanes);
+      z_ = load(at + lane_z * lanes);
+      z2_ = load(at + lane_z2 * lanes);
+      min_ = load(at + lane_min * lanes);
     }
   }
 
@@ -175,15 +184,14 @@ class Measure {
     }
   }
 
-  template <class Engine>
-  HWY_INLINE void keep(const Rows<Engine>& rows, int r) const {
-    if constexpr (kLevel >= StatisticsLevel::entropy) store(weighted_, rows.lane(r, lane_weighted));
+  HWY_INLINE void keep(float* at) const {
+    if constexpr (kLevel >= StatisticsLevel::entropy) store(weighted_, at + lane_weighted * lanes);
     if constexpr (kLevel == StatisticsLevel::all) {
-      store(sum2_, rows.lane(r, lane_sum2));
-      store(sum3_, rows.lane(r, lane_sum3));
-      store(z_, rows.lane(r, lane_z));
-      store(z2_, rows.lane(r, lane_z2));
-      store(min_, rows.lane(r, lane_min));
+      store(sum2_, at + lane_sum2 * lanes);
+      store(sum3_, at + lane_sum3 * lanes);
+      store(z_, at + lane_z * lanes);
+      store(z2_, at + lane_z2 * lanes);
+      store(min_, at + lane_min * lanes);
     }
   }
 
@@ -219,33 +227,33 @@ HWY_INLINE void keep_first(const Rows<Engine>& rows, const GroupBlock& g, int ro
 /// x [C]: products <q, k> of one row with the keys from `offset` of the block on. See softmax_tile.
 template <class Engine, StatisticsLevel kLevel, bool kPlain, int C>
 HWY_INLINE void softmax_row(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, Vec (&x)[C]) {
-  const int r = g.row + row;
   const std::uint64_t word = kPlain ? ~std::uint64_t{0} : g.words[row].part(offset, C * lanes);
   typename Engine::Weight* const weights = rows.weights + row * block_keys + offset;
   if (!kPlain && word == 0) return Engine::template clear_weights<C>(weights);
+  float* const at = rows.lane(g.row + row, lane_numbers);
+  const Vec multiplier = set(at[number_multiplier]);
   Mask visible[C];
   repeat<C>(LEVELHEAD_EACH(v) {
     visible[v] = mask_of(word >> (v * lanes));
-    x[v] = hn::Mul(x[v], set(rows.multiplier[r]));
+    x[v] = hn::Mul(x[v], multiplier);
   });
   if constexpr (!kPlain) {
     if (!rows.plain) to_logits<Engine, kLevel, C>(rows, g, row, offset, visible, x);
   }
-  Vec top = set(minus_infinity);
-  repeat<C>(
-      LEVELHEAD_EACH(v) { top = hn::Max(top, kPlain ? x[v] : hn::IfThenElse(visible[v], x[v], set(minus_infinity))); });
-  if (!hn::AllTrue(Floats(), hn::Le(top, set(rows.limit[r])))) {
-    raise<kLevel>(rows, g, row, offset, hn::GetLane(hn::MaxOfLanes(Floats(), top)));
+  const auto seen = [&](auto v)
+                        HWY_ATTR { return kPlain ? x[v] : hn::IfThenElse(visible[v], x[v], set(minus_infinity)); };
+  Vec top = seen(std::integral_constant<int, 0>());
+  repeat<C - 1>(LEVELHEAD_EACH(v) { top = hn::Max(top, seen(std::integral_constant<int, v + 1>())); });
+  if (!hn::AllTrue(Floats(), hn::Le(top, set(at[number_limit])))) {
+    raise<kLevel>(rows, g, row, offset, hn::GetLane(hn::MaxOfLanes(Floats(), hn::Max(top, set(minus_infinity)))));
   }
-  if (kLevel >= StatisticsLevel::entropy || rows.stats != nullptr) {
-    float* const most = rows.lane(r, lane_max);
-    store(hn::Max(top, load(most)), most);
+  if (kLevel >= StatisticsLevel::entropy || rows.measured) {
+    store(hn::Max(top, load(at + lane_max * lanes)), at + lane_max * lanes);
   }
   if constexpr (kLevel == StatisticsLevel::all) keep_first(rows, g, row, offset, word, x);
-  // While all logits are -inf, m is too; 0 in its place gives them weight 0.
-  const Vec m = set(rows.m[r] == minus_infinity ? 0.0f : rows.m[r]);
-  Measure<kLevel, kPlain> measure(rows, r);
-  Vec l = load(rows.l + r * lanes);
+  const Vec m = set(at[number_subtracted]);
+  Measure<kLevel, kPlain> measure(at);
+  Vec l = load(at + lane_l * lanes);
   Vec p[C];
   repeat<C>(LEVELHEAD_EACH(v) {
     const Vec z = hn::Mul(hn::Sub(x[v], m), set(static_cast<float>(log2_e)));
@@ -254,8 +262,8 @@ HWY_INLINE void softmax_row(const Rows<Engine>& rows, const GroupBlock& g, int r
     l = hn::Add(l, p[v]);
     measure.add(visible[v], x[v], z, p[v]);
   });
-  measure.keep(rows, r);
-  store(l, rows.l + r * lanes);
+  measure.keep(at);
+  store(l, at + lane_l * lanes);
   Engine::store_weights(p, weights);
 }
 
