@@ -44,6 +44,8 @@ def _from_torch(name: str, x: Any) -> Any:
 def _from_numpy(name: str, x: np.ndarray[Any, Any]) -> _core.Array:
     if x.dtype.kind == "V" and x.dtype.name == "bfloat16":  # of ml_dtypes, which NumPy hands out to nobody
         return _core.Array(name, x.view(np.uint16), True)
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost: pass {name}.data, and mask beside it")
     try:
         return _core.Array(name, x, False)
     except ValueError:

@@ -22,7 +22,7 @@ class Info:
     threads: int
     """That could take part."""
     seconds: float
-    """From the first to the last kernel instruction, checks included, Python left out."""
+    """That the library took, its checks included; what Python does before and after is left out."""
     flops: float
     """Floating-point operations of the products over pairs that may meet by position."""
     workspace_bytes: int

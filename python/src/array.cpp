@@ -85,7 +85,7 @@ std::vector<std::int64_t> Array::shape() const {
   return {view_.sizes.begin(), view_.sizes.begin() + std::min(view_.rank, max_rank)};
 }
 
-WritableArray::WritableArray(std::string name, nb::handle object, bool as_bf16) {
+WritableArray::WritableArray(const std::string& name, nb::handle object, bool as_bf16) {
   if (!nb::try_cast(object, memory_, false))
     throw Error(name + " can't be written: neither DLPack nor the buffer protocol hands out its elements for writing");
   check_device(name, memory_.device_type());

@@ -33,7 +33,7 @@ class Array {
 /// An array that is written; otherwise as Array.
 class WritableArray {
  public:
-  WritableArray(std::string name, nb::handle object, bool as_bf16);
+  WritableArray(const std::string& name, nb::handle object, bool as_bf16);
 
   const MutableTensorView& view() const noexcept { return view_; }
 

@@ -1,7 +1,7 @@
 // One call from inputs to the tensors that are written.
 #include <chrono>
-#include <type_traits>
 
+#include "callers/row_arrays.hpp"
 #include "cli/attend.hpp"
 #include "cli/progress.hpp"
 #include "core/problem.hpp"
@@ -23,31 +23,13 @@ Tensor& add(AttendResult& result, std::string name, DType type, std::vector<std:
   return result.tensors.emplace_back(std::move(name), Tensor(type, std::move(shape))).second;
 }
 
-void put(Tensor& tensor, std::size_t row, double x) {
-  if (tensor.dtype() == DType::f64)
-    tensor.elements<double>()[row] = x;
-  else
-    tensor.elements<float>()[row] = static_cast<float>(x);
-}
-void put(Tensor& tensor, std::size_t row, std::int64_t x) { tensor.elements<std::int64_t>()[row] = x; }
-void put(Tensor& tensor, std::size_t row, bool x) { tensor.elements<bool>()[row] = x; }
-
 // stats.<name> [B, Hq, Nq] for each statistic of a row.
 void add_statistics(const Problem& p, AttendResult& result) {
-  const std::size_t first = result.tensors.size();
-  RowStatistics names;
-  names.level = StatisticsLevel::all;
-  for_each_statistic(names, [&](std::string_view name, auto example) {
-    using T = decltype(example);
-    const DType type = std::is_same_v<T, double> ? accumulator_of(p.dtype) : dtype_of<T>();
-    add(result, "stats." + std::string(name), type, {p.B, p.Hq, p.Nq});
-  });
-  for (std::size_t row = 0; row < result.state.size(); ++row) {
-    RowStatistics statistics = row_statistics(result.state[row], sink_of(p, row));
-    statistics.level = StatisticsLevel::all;  // a row that sees no key has no level of its own
-    std::size_t at = first;
-    for_each_statistic(statistics, [&](std::string_view, auto x) { put(result.tensors[at++].second, row, x); });
-  }
+  callers::write_row_arrays(
+      result.state, StatisticsLevel::all, accumulator_of(p.dtype), [&](std::size_t row) { return sink_of(p, row); },
+      [&](std::string_view name, DType type) {
+        return add(result, "stats." + std::string(name), type, {p.B, p.Hq, p.Nq}).mutable_view();
+      });
 }
 
 /// Shapes of the inputs that have a gradient beside q, k and v.

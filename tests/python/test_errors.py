@@ -11,6 +11,7 @@ F32 = np.zeros
 WRONG_TYPES = [
     ({"q": [1.0]}, f"q is of type list but {ARRAY}"),
     ({"v": 1.0}, f"v is of type float but {ARRAY}"),
+    ({"v": np.ma.zeros((2, 2, 13, 8))}, "v is a masked array, whose mask would be lost: pass v.data, and mask beside it"),
     ({"k": None}, "k is None but must be an array"),
     ({"mask": "all"}, f"mask is of type str but {ARRAY}"),
     ({"bias": object()}, f"bias is of type object but {ARRAY}"),
