@@ -28,10 +28,10 @@ test: setup ## check the format, then run all tests: release, the Python package
 	scripts/build.sh asan
 	ctest --preset asan -j $(JOBS)
 
-test-more: ## lint, run all tests with the thread sanitizer, and every kernel on more random problems (slower)
+test-more: ## lint, run all tests in which threads meet with the thread sanitizer, and every kernel on more random problems (slower)
 	@scripts/setup.sh build test more
 	scripts/lint.sh
-	scripts/build.sh tsan
+	scripts/build.sh tsan levelhead_tests
 	ctest --preset tsan -j $(JOBS)
 	LEVELHEAD_RANDOM_CASES=300 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
 

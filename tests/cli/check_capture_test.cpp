@@ -19,12 +19,12 @@ Tensor normals(Sizes sizes, std::uint64_t seed, DType type = DType::f32) {
   return Tensor(type, std::move(sizes)).fill_normal(random);
 }
 
-struct File {
+struct CaptureFile {
   std::vector<FileTensor> tensors;
   Fields metadata{{"scale", "0.25"}, {"causal", "false"}};
 
   /// `layers` layers of `heads` heads over 20 tokens of dim 16.
-  explicit File(std::int64_t layers = 2, std::int64_t heads = 9) {
+  explicit CaptureFile(std::int64_t layers = 2, std::int64_t heads = 9) {
     for (std::int64_t n = 0; n < layers; ++n) {
       const auto seed = static_cast<std::uint64_t>(n);
       const std::string name = "layers." + std::to_string(n);
@@ -43,7 +43,7 @@ struct File {
   }
 };
 
-Finished check(const File& file, const Arguments& options = {}) {
+Finished check(const CaptureFile& file, const Arguments& options = {}) {
   const Folder folder;
   write(folder.file("capture"), file.tensors, file.metadata);
   Arguments arguments{"check", folder.file("capture")};
@@ -51,14 +51,14 @@ Finished check(const File& file, const Arguments& options = {}) {
   return run(arguments);
 }
 
-Json check_json(const File& file, Arguments options = {}) {
+Json json_of(const CaptureFile& file, Arguments options = {}) {
   options.insert(options.end(), {"--json", "-"});
   const Finished result = check(file, options);
   EXPECT_EQ(result.status, 0) << result.err;
   return result.json();
 }
 
-void expect_refused(const File& file, const std::string& sentence, const Arguments& options = {}) {
+void expect_refused(const CaptureFile& file, const std::string& sentence, const Arguments& options = {}) {
   SCOPED_TRACE(sentence);
   const Finished result = check(file, options);
   EXPECT_EQ(result.status, 2);
@@ -69,23 +69,23 @@ void expect_refused(const File& file, const std::string& sentence, const Argumen
 }
 
 TEST(Capture, ModelAndValuesAreOptional) {
-  const Json json = check_json(File());
+  const Json json = json_of(CaptureFile());
   EXPECT_EQ(json.at("model"), nullptr);
   EXPECT_EQ(json.at("scale_is"), Json({"1/sqrt(D)"}));
   EXPECT_EQ(json.at("verdict").at("name"), "level");
 }
 
 TEST(Capture, LayersAreSortedByNumber) {
-  File file(3);
+  CaptureFile file(3);
   for (FileTensor& tensor : file.tensors)
     if (tensor.name.starts_with("layers.1.")) tensor.name.replace(7, 1, "10");
-  const Json layers = check_json(file).at("layers");
+  const Json layers = json_of(file).at("layers");
   EXPECT_EQ(layers[1].at("layer"), 2);
   EXPECT_EQ(layers[2].at("layer"), 10);
 }
 
 TEST(Capture, OtherTensorsAreSaidAndLeftAlone) {
-  File file;
+  CaptureFile file;
   for (const char* name : {"layers.0.o", "layers.01.q", "layers.-1.k", "layers.0.qq", "layers..q", "embed\n"})
     file.tensors.push_back({name, normals({1}, 9)});
   const Finished result = check(file);
@@ -96,16 +96,16 @@ TEST(Capture, OtherTensorsAreSaidAndLeftAlone) {
 }
 
 TEST(Capture, MetadataScaleAndCausalAreRequiredUnlessGiven) {
-  File file;
+  CaptureFile file;
   file.metadata.clear();
   expect_refused(file, "metadata scale is missing: give --scale X, and --causal true or --causal false");
   expect_refused(file, "metadata scale is missing: give --scale X", {"--causal"});
   expect_refused(file, "metadata causal is missing: give --causal true or --causal false", {"--scale", "1"});
-  EXPECT_EQ(check_json(file, {"--scale", "0.25", "--causal", "false"}).at("layers"), check_json(File()).at("layers"));
-  EXPECT_EQ(check_json(file, {"--scale", "0.25", "--causal=false"}).at("layers"), check_json(File()).at("layers"));
-  EXPECT_EQ(check_json(file, {"--scale", "0.25", "--causal"}).at("layers"),
-            check_json(File(), {"--causal", "true"}).at("layers"));
-  EXPECT_NE(check_json(File(), {"--causal", "true"}).at("layers"), check_json(File()).at("layers"));
+  EXPECT_EQ(json_of(file, {"--scale", "0.25", "--causal", "false"}).at("layers"), json_of(CaptureFile()).at("layers"));
+  EXPECT_EQ(json_of(file, {"--scale", "0.25", "--causal=false"}).at("layers"), json_of(CaptureFile()).at("layers"));
+  EXPECT_EQ(json_of(file, {"--scale", "0.25", "--causal"}).at("layers"),
+            json_of(CaptureFile(), {"--causal", "true"}).at("layers"));
+  EXPECT_NE(json_of(CaptureFile(), {"--causal", "true"}).at("layers"), json_of(CaptureFile()).at("layers"));
 }
 
 TEST(Capture, BadMetadata) {
@@ -124,7 +124,7 @@ TEST(Capture, BadMetadata) {
                                                     {"tokens", "[1, 2]", "metadata tokens"},
                                                     {"tokens", "[\"a\"]", "lists 1 tokens but layers.0.q has 20"}};
   for (const auto& [key, value, sentence] : all) {
-    File file;
+    CaptureFile file;
     file.set(key, value);
     expect_refused(file, sentence);
   }
@@ -132,56 +132,56 @@ TEST(Capture, BadMetadata) {
 
 TEST(Capture, EmptyTokenListIsAsNone) {
   for (const char* tokens : {"[]", ""}) {
-    File file;
+    CaptureFile file;
     file.set("tokens", tokens);
     EXPECT_EQ(check(file).status, 0);
   }
 }
 
 TEST(Capture, BadTensors) {
-  File none;
+  CaptureFile none;
   none.tensors.clear();
   expect_refused(none, "no tensor layers.N.q");
-  File lonely;
+  CaptureFile lonely;
   lonely.tensors.pop_back();
   expect_refused(lonely, "layers.1.q is there but layers.1.k is not");
-  File values;
+  CaptureFile values;
   values.tensors.push_back({"layers.2.v", normals({9, 20, 16}, 1)});
   expect_refused(values, "layers.2.v is there but layers.2.q is not");
-  File rank;
+  CaptureFile rank;
   rank.at("layers.0.q") = normals({1, 9, 20, 16}, 1);
   expect_refused(rank, "layers.0.q has shape [1, 9, 20, 16]");
-  File dim;
+  CaptureFile dim;
   dim.at("layers.1.k") = normals({9, 20, 8}, 1);
   expect_refused(dim, "layers.1: ");
-  File heads;
+  CaptureFile heads;
   heads.at("layers.1.k") = normals({4, 20, 16}, 1);
   expect_refused(heads, "layers.1: ");
-  File type;
+  CaptureFile type;
   type.at("layers.1.k") = Tensor(DType::i32, {9, 20, 16});
   expect_refused(type, "layers.1: ");
-  File v;
+  CaptureFile v;
   v.tensors.push_back({"layers.0.v", normals({9, 21, 16}, 1)});
   expect_refused(v, "layers.0.v has shape [9, 21, 16] but layers.0.k has [9, 20, 16]");
 }
 
 TEST(Capture, CrossAttention) {
-  File file;
+  CaptureFile file;
   for (const char* name : {"layers.0.k", "layers.1.k"}) file.at(name) = normals({3, 30, 16}, 5);
-  const Json json = check_json(file);
+  const Json json = json_of(file);
   EXPECT_EQ(json.at("layers")[0].at("heads")[0].at("rows"), 20);
   EXPECT_THAT(json.at("scale_is"), ::testing::ElementsAre("1/sqrt(D)"));
   expect_refused(file, "layers.0 has 20 queries and 30 keys, so causal needs --align", {"--causal"});
   EXPECT_EQ(check(file, {"--causal", "--align", "bottom-right"}).status, 0);
-  EXPECT_NE(check_json(file, {"--causal", "--align", "bottom-right"}).at("layers"),
-            check_json(file, {"--causal", "--align", "top-left"}).at("layers"));
+  EXPECT_NE(json_of(file, {"--causal", "--align", "bottom-right"}).at("layers"),
+            json_of(file, {"--causal", "--align", "top-left"}).at("layers"));
 }
 
 TEST(Capture, NanIsBroken) {
   for (const char* name : {"layers.1.q", "layers.1.k"}) {
-    File file;
+    CaptureFile file;
     file.at(name).set({4, 2, 3}, nan);
-    const Json json = check_json(file);
+    const Json json = json_of(file);
     EXPECT_EQ(json.at("verdict").at("name"), "broken");
     EXPECT_TRUE(json.at("verdict").at("h75").is_number());
     EXPECT_EQ(json.at("layers")[1].at("heads")[4].at("nan_rows"), std::string(name).back() == 'q' ? 1 : 20);
@@ -193,38 +193,38 @@ TEST(Capture, NanIsBroken) {
 
 // Key 19 is seen by the last row alone.
 TEST(Capture, NanInValuesIsBrokenWhereItIsSeen) {
-  File file;
+  CaptureFile file;
   file.tensors.push_back({"layers.0.v", normals({9, 20, 5}, 8)});
-  EXPECT_EQ(check_json(file, {"--causal"}).at("verdict").at("name"), "level");
+  EXPECT_EQ(json_of(file, {"--causal"}).at("verdict").at("name"), "level");
   file.at("layers.0.v").set({7, 19, 4}, nan);
-  const Json json = check_json(file, {"--causal"});
+  const Json json = json_of(file, {"--causal"});
   EXPECT_EQ(json.at("verdict").at("name"), "broken");
   EXPECT_EQ(json.at("layers")[0].at("heads")[7].at("nan_rows"), 1);
   EXPECT_EQ(json.at("layers")[0].at("heads")[6].at("nan_rows"), 0);
 }
 
 TEST(Capture, FewHeadsOrFewKeysAreUndecided) {
-  EXPECT_EQ(check_json(File(1, 17)).at("verdict").at("name"), "undecided");
-  EXPECT_EQ(check_json(File(1, 18)).at("verdict").at("name"), "level");
-  File few(1, 18);
+  EXPECT_EQ(json_of(CaptureFile(1, 17)).at("verdict").at("name"), "undecided");
+  EXPECT_EQ(json_of(CaptureFile(1, 18)).at("verdict").at("name"), "level");
+  CaptureFile few(1, 18);
   for (FileTensor& tensor : few.tensors) tensor.tensor = normals({18, 15, 16}, tensor.name.back());
-  EXPECT_EQ(check_json(few).at("verdict").at("name"), "undecided");
+  EXPECT_EQ(json_of(few).at("verdict").at("name"), "undecided");
 }
 
 // Enough heads and keys, so that only the selection stands in the way.
 TEST(Capture, PartsAreUndecidedHoweverLarge) {
   for (const Arguments& part : {Arguments{"--layer", "0"}, Arguments{"--head", "0"}}) {
-    const Json verdict = check_json(part[0] == "--layer" ? File(2, 18) : File(18, 2), part).at("verdict");
+    const Json verdict = json_of(part[0] == "--layer" ? CaptureFile(2, 18) : CaptureFile(18, 2), part).at("verdict");
     EXPECT_EQ(verdict.at("name"), "undecided");
     EXPECT_THAT(verdict.at("reason").get<std::string>(), HasSubstr("asked for"));
   }
-  EXPECT_EQ(check_json(File(1, 18), {"--layer", "0"}).at("verdict").at("name"), "level");  // which is all of it
+  EXPECT_EQ(json_of(CaptureFile(1, 18), {"--layer", "0"}).at("verdict").at("name"), "level");  // which is all of it
 }
 
 TEST(Capture, NoTokens) {
-  File file(1, 2);
+  CaptureFile file(1, 2);
   for (FileTensor& tensor : file.tensors) tensor.tensor = Tensor(DType::f32, {2, 0, 16});
-  const Json json = check_json(file);
+  const Json json = json_of(file);
   EXPECT_EQ(json.at("verdict").at("name"), "undecided");
   EXPECT_EQ(json.at("verdict").at("h75"), nullptr);
   EXPECT_THAT(json.at("layers")[0].at("heads")[0].at("flags"), ::testing::ElementsAre("empty"));
@@ -232,7 +232,7 @@ TEST(Capture, NoTokens) {
 }
 
 TEST(Capture, FromSomeOfTheLayers) {
-  File file;
+  CaptureFile file;
   file.set("layers_of_model", "24");
   EXPECT_THAT(check(file).out, HasSubstr("Verdict: level, from 2 of 24 layers"));
   file.set("layers_of_model", "2");
@@ -240,16 +240,15 @@ TEST(Capture, FromSomeOfTheLayers) {
 }
 
 TEST(Capture, YarnAndModelSizeAreNamed) {
-  File file;
+  CaptureFile file;
   file.set("yarn_mscale", "1.2");
   file.set("d_model", "144");
-  EXPECT_EQ(check_json(file, {"--scale", "0.36"}).at("scale_is"),
-            Json({"1/sqrt(D) times the square of the YaRN mscale"}));
-  EXPECT_EQ(check_json(file, {"--scale", "0.08333333"}).at("scale_is"), Json({"1/sqrt(d_model)"}));
+  EXPECT_EQ(json_of(file, {"--scale", "0.36"}).at("scale_is"), Json({"1/sqrt(D) times the square of the YaRN mscale"}));
+  EXPECT_EQ(json_of(file, {"--scale", "0.08333333"}).at("scale_is"), Json({"1/sqrt(d_model)"}));
 }
 
 TEST(Capture, TextOfStrangersIsEscaped) {
-  File file;
+  CaptureFile file;
   file.set("model", "evil\x1b[2J\n\u202egpj.exe");
   std::string tokens = "[";
   for (int i = 0; i < 20; ++i) tokens += std::string(i == 0 ? "" : ", ") + "\"\\u001b[31m\\n\\u202e\"";
@@ -259,15 +258,15 @@ TEST(Capture, TextOfStrangersIsEscaped) {
   EXPECT_THAT(result.out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(result.out, Not(HasSubstr("\u202e")));
   EXPECT_THAT(result.out, HasSubstr("\\u{202e}"));
-  EXPECT_EQ(check_json(file).at("model"), "evil\x1b[2J\n\u202egpj.exe");  // JSON has its own escapes
+  EXPECT_EQ(json_of(file).at("model"), "evil\x1b[2J\n\u202egpj.exe");  // JSON has its own escapes
 }
 
 TEST(Capture, EveryFloatingType) {
   for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    File file;
+    CaptureFile file;
     for (FileTensor& tensor : file.tensors) tensor.tensor = tensor.tensor.as(type);
-    EXPECT_NEAR(check_json(file).at("verdict").at("h75").get<double>(),
-                check_json(File()).at("verdict").at("h75").get<double>(), 2e-3);
+    EXPECT_NEAR(json_of(file).at("verdict").at("h75").get<double>(),
+                json_of(CaptureFile()).at("verdict").at("h75").get<double>(), 2e-3);
   }
 }
 

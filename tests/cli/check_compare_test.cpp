@@ -15,9 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-const std::string encoder = "embedded:minilm-l6-qkv.safetensors";
-const std::string decoder = "embedded:smollm2-135m-qkv.safetensors";
-
 Finished compare(const Arguments& more, const Environment& environment = {}) {
   Arguments arguments{"check", "--compare"};
   arguments.insert(arguments.end(), more.begin(), more.end());

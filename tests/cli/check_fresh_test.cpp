@@ -16,9 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-const std::string encoder = "embedded:minilm-l6-qkv.safetensors";
-const std::string decoder = "embedded:smollm2-135m-qkv.safetensors";
-
 Finished check(const FreshCapture& capture, double scale, const Arguments& options) {
   const Folder folder;
   capture.write(folder.file("capture"), scale);

@@ -71,5 +71,8 @@ void write(const std::string& path, const std::vector<FileTensor>& tensors, cons
 std::map<std::string, Tensor> read(const std::string& path);
 
 std::string capture_path(const std::string& name);
+/// The captures that the command carries.
+inline const std::string encoder = "embedded:minilm-l6-qkv.safetensors";
+inline const std::string decoder = "embedded:smollm2-135m-qkv.safetensors";
 
 }  // namespace levelhead::test

@@ -9,15 +9,24 @@
 namespace levelhead::test {
 namespace {
 
+/// One problem of a type, its true results, and those of the naive run.
+struct Problem {
+  Case c;
+  Upstream u;
+  Materialised truth, rough;
+
+  Problem(const Case& problem, const Upstream& upstream)
+      : c(problem),
+        u(upstream),
+        truth(materialised_run<long double>(c, u)),
+        rough(c.dtype == DType::f64 ? materialised_run<double>(c, u) : materialised_run<float>(c, u)) {}
+};
+
 class ErrorRule : public KernelTest {
  protected:
-  Materialised naive(const Case& c, const Upstream& u) const {
-    return type() == DType::f64 ? materialised_run<double>(c, u) : materialised_run<float>(c, u);
-  }
-
-  /// Adds the errors of one problem; returns its truth.
-  Materialised measure(const Case& c, const Upstream& u) {
-    const Materialised truth = materialised_run<long double>(c, u), rough = naive(c, u);
+  /// Adds the errors of one problem.
+  void measure(const Problem& problem) {
+    const auto& [c, u, truth, rough] = problem;
     const auto add = [&](const std::string& name, const Tensor& got, double eps) {
       errors_[name].add(got, rough.values.at(name), truth.values.at(name), truth.absolute.at(name), eps);
     };
@@ -28,7 +37,6 @@ class ErrorRule : public KernelTest {
       if (truth.values.count(name) == 0) continue;  // per head, and of policies: by finite differences
       add(name, gradient, 2 * unit_roundoff(gradient.dtype()));
     }
-    return truth;
   }
 
   std::map<std::string, Errors> errors_;
@@ -42,25 +50,42 @@ Parameters without_norm(Parameters x) {
   return x;
 }
 
-TEST_P(ErrorRule, OverRandomProblems) {
+// All kernels of a type in one process share what makes the problems dear.
+const std::vector<Problem>& random_problems(DType type) {
+  static std::map<DType, std::vector<Problem>> all;
+  std::vector<Problem>& problems = all[type];
+  if (!problems.empty()) return problems;
   Random random(7);
   for (int n = 0; n < 60; ++n) {
     const Parameters x = without_norm(random_parameters(random));
-    const Case c = make_case(type(), x);
-    measure(c, Upstream::random(c, x.seed + 1));
+    const Case c = make_case(type, x);
+    problems.emplace_back(c, Upstream::random(c, x.seed + 1));
   }
+  return problems;
+}
+
+const Problem& unit_normals(DType type) {
+  static std::map<DType, Problem> all;
+  if (const auto found = all.find(type); found != all.end()) return found->second;
+  Case c = Case::random(type, {.Hq = 4, .Hk = 2, .Nq = 48, .Nk = 90, .D = 32, .Dv = 32}, 8);
+  c.window = Window::causal(Align::bottom_right());
+  Upstream u;
+  Random random(9);
+  u.dout = Tensor(type, {1, 4, 48, 32}).fill_normal(random);
+  return all.emplace(type, Problem(c, u)).first->second;
+}
+
+TEST_P(ErrorRule, OverRandomProblems) {
+  for (const Problem& problem : random_problems(type())) measure(problem);
   for (const auto& [name, errors] : errors_) EXPECT_TRUE(errors.within_twice_naive()) << name;
 }
 
 // One problem of unit normals: the rule, and the yardsticks of the spec (o 2e-6, gradients 5e-6 in f32; 16 bits: at
 // most 1.1 times the error of rounding the exact result where the weights stay in f32).
 TEST_P(ErrorRule, OfUnitNormals) {
-  Case c = Case::random(type(), {.Hq = 4, .Hk = 2, .Nq = 48, .Nk = 90, .D = 32, .Dv = 32}, 8);
-  c.window = Window::causal(Align::bottom_right());
-  Upstream u;
-  Random random(9);
-  u.dout = Tensor(type(), {1, 4, 48, 32}).fill_normal(random);
-  const Materialised truth = measure(c, u);
+  const Problem& problem = unit_normals(type());
+  const auto& [c, u, truth, rough] = problem;
+  measure(problem);
   for (const auto& [name, errors] : errors_) EXPECT_TRUE(errors.within_twice_naive()) << name;
 
   const Forward out = run(c);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <iosfwd>
 
-#include "support/kit.hpp"
+#include "support/oracle.hpp"
 
 namespace levelhead::test {
 
@@ -40,6 +40,6 @@ Case make_case(DType type, const Parameters& parameters);
 /// near_o_by_arithmetic adds). `magnitude` is L of docs/numbers.md.
 double o_error_bound(const Case& c, double magnitude);
 /// o of every row within that bound.
-::testing::AssertionResult near_o_by_arithmetic(const Forward& got, const Case& c);
+::testing::AssertionResult near_o_by_arithmetic(const Forward& got, const Oracle& want, const Case& c);
 
 }  // namespace levelhead::test

@@ -157,13 +157,14 @@ std::int64_t Tensor::offset(std::span<const std::int64_t> index) const {
   return at;
 }
 
-Sizes Tensor::unflatten(std::int64_t n) const {
-  Sizes index(sizes_.size());
+std::int64_t Tensor::flat_offset(std::int64_t n) const {
+  std::int64_t at = origin_;
   for (std::size_t axis = sizes_.size(); axis-- > 0;) {
-    index[axis] = n % sizes_[axis];
+    at += n % sizes_[axis] * strides_[axis];
     n /= sizes_[axis];
   }
-  return index;
+  assert(n == 0);
+  return at;
 }
 
 double Tensor::read(std::int64_t at) const {

@@ -46,8 +46,8 @@ class Tensor {
   double get(const Sizes& index) const { return read(offset(index)); }
   void set(Index index, double x) { write(offset(index), x); }
   /// Element n in row-major order of the sizes, whatever the layout.
-  double flat(std::int64_t n) const { return read(offset(unflatten(n))); }
-  void set_flat(std::int64_t n, double x) { write(offset(unflatten(n)), x); }
+  double flat(std::int64_t n) const { return read(flat_offset(n)); }
+  void set_flat(std::int64_t n, double x) { write(flat_offset(n), x); }
 
   TensorView view() const;
   MutableTensorView mutable_view();
@@ -72,7 +72,7 @@ class Tensor {
 
  private:
   std::int64_t offset(std::span<const std::int64_t> index) const;
-  Sizes unflatten(std::int64_t n) const;
+  std::int64_t flat_offset(std::int64_t n) const;
   double read(std::int64_t at) const;
   void write(std::int64_t at, double x);
 
