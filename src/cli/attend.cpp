@@ -90,6 +90,11 @@ CLI::App* add_attend_options(CLI::App& app, AttendArguments& a) {
   attend->add_option("--threads", a.threads, "how many may take part; one per core if not given")
       ->check(thread_count())
       ->type_name("N");
+  attend
+      ->add_option("--splits", a.splits,
+                   "cut the keys of each row into N ranges at most and merge them, in a kernel named -decode")
+      ->check(split_count())
+      ->type_name("N");
   attend->add_flag("--json", a.json, "tell how it was computed as one JSON object");
   return attend;
 }

@@ -21,6 +21,7 @@ struct AttendArguments {
   std::string input, output;
   std::optional<std::string> scale, qk_norm, align, window, softcap, kernel;
   int threads = 0;
+  std::int64_t splits = 0;
   bool causal = false, stats = false, exact = false, json = false;
 };
 

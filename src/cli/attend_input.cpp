@@ -89,6 +89,7 @@ Options parse_options(const AttendArguments& arguments) {
   const Align align = arguments.align ? parse_align("--align", *arguments.align) : Align();
   options.window = parse_window(arguments.window, arguments.causal, align);
   if (arguments.softcap) options.softcap = parse_number("--softcap", *arguments.softcap);
+  options.splits = arguments.splits;
   if (arguments.kernel) options.kernel = *arguments.kernel;
   if (arguments.kernel && arguments.kernel->empty()) throw Error("--kernel is given an empty name");
   return options;

@@ -28,5 +28,6 @@ std::string HelpFormatter::make_subcommand(const CLI::App* app) const {
 }
 
 CLI::Validator thread_count() { return CLI::Range(1, 4096).description(""); }
+CLI::Validator split_count() { return CLI::Range(std::int64_t{1}, std::int64_t{1} << 60).description(""); }
 
 }  // namespace levelhead::cli

@@ -15,5 +15,7 @@ class HelpFormatter : public CLI::Formatter {
 
 /// At least 1, and no more than any machine has.
 CLI::Validator thread_count();
+/// Of key ranges.
+CLI::Validator split_count();
 
 }  // namespace levelhead::cli

@@ -6,6 +6,7 @@
 
 #include "core/context.hpp"
 #include "core/element.hpp"
+#include "core/forward.hpp"
 #include "core/plan.hpp"
 #include "core/problem.hpp"
 #include "core/qk_norm.hpp"
@@ -98,12 +99,16 @@ void write(std::span<const double> values, const std::optional<MutableTensorView
 
 }  // namespace
 
-RunInfo forward(Context& context, const Inputs& inputs, const Options& options, const Outputs& outputs) {
+CheckedForward check_forward(Context& context, const Inputs& inputs, const Options& options, const Outputs& outputs) {
   Problem p = make_problem(inputs, options);
   const ForwardOutputs out = make_outputs(p, inputs, outputs);
-  Context::Impl& impl = context.impl();
-  const Plan plan = make_plan(p, Pass::forward, impl.cpu, options.kernel);
+  Plan plan = make_plan(p, Pass::forward, context.impl().cpu, options.kernel);
+  return {std::move(p), out, std::move(plan)};
+}
 
+RunInfo run_forward(Context& context, CheckedForward& call, const Inputs& inputs, const Options& options) {
+  auto& [p, out, plan] = call;
+  Context::Impl& impl = context.impl();
   const std::optional<Normalised> norm = normalise_if_asked(p, options);
   fill_multipliers(p, inputs, options);
   const std::size_t bytes = plan.kernel->forward_workspace(p, context.threads());
@@ -112,6 +117,11 @@ RunInfo forward(Context& context, const Inputs& inputs, const Options& options, 
 
   const double flops = pairs(p) * 2 * static_cast<double>(p.D + p.Dv);
   return {std::string(plan.kernel->name), plan.reason, context.threads(), flops, bytes + owned_bytes(p, norm)};
+}
+
+RunInfo forward(Context& context, const Inputs& inputs, const Options& options, const Outputs& outputs) {
+  CheckedForward call = check_forward(context, inputs, options, outputs);
+  return run_forward(context, call, inputs, options);
 }
 
 RunInfo backward(Context& context, const Inputs& inputs, const Options& options, const Saved& saved,

@@ -112,6 +112,7 @@ Problem make_problem(const Inputs& inputs, const Options& options) {
   p.dtype = inputs.q.dtype;
   check_products(inputs, p);
   check_softcap(options.softcap, p.dtype);
+  if (options.splits < 0) fail("splits is ", options.splits, " but must be >= 0 (0: ranges of a fixed size)");
   check_scale(p, options.scale);
   if (inputs.mask) check_mask({"mask", *inputs.mask}, p);
   if (inputs.bias) check_bias({"bias", *inputs.bias}, p);
@@ -121,6 +122,7 @@ Problem make_problem(const Inputs& inputs, const Options& options) {
   if (inputs.bias) p.bias = readable(*inputs.bias);
   p.softcap = options.softcap;
   p.statistics = options.statistics;
+  p.splits = options.splits;
   resolve_positions(p, inputs, options.window);
   if (inputs.alibi_slopes) p.slopes = read_per_head({"alibi_slopes", *inputs.alibi_slopes}, p);
   if (inputs.sinks) p.sinks = read_per_head({"sinks", *inputs.sinks}, p);

@@ -64,6 +64,7 @@ struct Problem {
   std::int64_t left = unbounded, right = unbounded;
   double softcap = 0;
   Statistics statistics{};
+  std::int64_t splits = 0;  // key ranges of a row, at most; 0: ranges of a fixed size
 
   std::optional<Named> scale_tensor;  // what the policy reads: its values, s or gain
 

@@ -35,6 +35,10 @@ struct Kernel {
   /// Null when the kernel has no backward of its own.
   std::size_t (*backward_workspace)(const Problem&, const BackwardTensors&, int threads) noexcept = nullptr;
   void (*backward)(const Problem&, const BackwardTensors&, Pool&, std::byte* scratch) noexcept = nullptr;
+
+  /// Whether the plan may take it unasked for this problem; null: for every one.
+  bool (*fits)(const Problem&) noexcept = nullptr;
+  bool splits = false;  // cuts the keys of a row into Problem::splits ranges
 };
 
 /// All kernels, best first; the last one takes everything.

@@ -223,6 +223,19 @@ nlohmann::json attend_json(const Case& c, const Upstream& upstream, const Argume
   return result.json();
 }
 
+TEST(Attend, SplitsGiveTheSameWithinTheErrorWhateverTheirNumber) {
+  const Case c = Case::random(DType::f32, {1, 4, 2, 70, 700, 24, 20}, 15);
+  const Forward want = forward(c, "reference");
+  for (const char* const n : {"1", "2", "5", "11", "1000"}) {
+    const auto out = attend(tensors_of(c), {"--splits", n});
+    EXPECT_TRUE(near(out.at("o"), want.o, 2e-6, 2e-6)) << n;
+    EXPECT_TRUE(near(out.at("lse"), want.lse, 2e-6, 2e-6)) << n;
+  }
+  const nlohmann::json run = attend_json(c, {}, {"--splits", "3"});
+  EXPECT_EQ(run.at("kernel"), "portable-decode");
+  EXPECT_NE(run.at("reason").get<std::string>().find("splits keys"), std::string::npos);
+}
+
 TEST(Attend, JsonSaysHowItWasComputed) {
   const Case c = Case::random(DType::f32, {1, 2, 2, 4, 6, 4, 5}, 15);
   const auto json = attend_json(c, Upstream::random(c, 16), {"--kernel", "reference", "--threads", "2"});

@@ -51,7 +51,8 @@ TEST_P(Edges, SubnormalValues) {
   const double tiny = type() == DType::f16 ? 0x1p-20 : 0x1p-130;
   Case c = Case::logits(type(), {0});
   c.v.set_flat(0, tiny);
-  EXPECT_EQ(run(c).o.flat(0), kernel() == "avx512bf16" ? 0 : tiny);
+  const bool flushes = kernel() == "avx512bf16" || kernel() == "avx512bf16-decode";
+  EXPECT_EQ(run(c).o.flat(0), flushes ? 0 : tiny);
 }
 
 // A key that no query sees: its gradients are exactly 0, whatever the others are.

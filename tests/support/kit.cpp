@@ -75,6 +75,7 @@ Options Case::options(std::string_view kernel) const {
   }
   options.window = window;
   options.softcap = softcap;
+  options.splits = splits;
   options.statistics = statistics;
   options.kernel = kernel;
   return options;

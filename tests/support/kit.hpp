@@ -44,6 +44,7 @@ struct Case {
   std::optional<Tensor> scale_values;
   Window window = Window::all();
   double softcap = 0;
+  std::int64_t splits = 0;
   Statistics statistics{StatisticsLevel::all, Precision::fast};
 
   Case() = default;

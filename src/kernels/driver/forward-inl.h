@@ -93,6 +93,28 @@ Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
   return s;
 }
 
+/// Divides o [Dv, rounded up to whole vectors] by the sum, the sink joining it once; writes o and lse if asked for.
+/// state: max and sum.
+inline void write_row(const Problem& p, const ForwardOutputs& out, std::int64_t b, const RowPlace& place,
+                      const RowState& state, float* o) {
+  const std::optional<double> sink = p.sink(place.h);
+  if (out.lse.data != nullptr) {
+    static_cast<float*>(out.lse.data)[out.lse.at(b, place.h, place.i, 0)] =
+        static_cast<float>(log_sum_exp(state, sink));
+  }
+  if (out.o.data == nullptr) return;
+  double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - state.max) : 0.0);
+  if (state.count == 0)
+    denominator = 1;  // an empty row: o is 0 already
+  else if (state.sum == 0)
+    denominator = std::numeric_limits<double>::quiet_NaN();  // only -inf logits
+  for (std::int64_t c = 0; c < p.Dv; c += lanes) {
+    // Adding 0 leaves one kind of zero: the sign of an underflowed sum could depend on the keys beside it.
+    store(hn::Add(hn::Div(load(o + c), set(static_cast<float>(denominator))), zero()), o + c);
+  }
+  narrow(o, p.Dv, element(out.o, out.o.at(b, place.h, place.i, 0)), out.o.dtype, out.o.strides[3]);
+}
+
 /// The forward pass of one task.
 template <class Engine, StatisticsLevel kLevel>
 class ForwardTask {
@@ -101,8 +123,15 @@ class ForwardTask {
       : p_(p), out_(out), task_(task), segment_(*task.segment), s_(scratch) {}
 
   void run() {
+    walk({0, std::numeric_limits<std::int64_t>::max()});
+    finish();
+  }
+
+  /// Meets those keys of `limit` alone that its rows see; it starts at a block.
+  void walk(KeyRange limit) {
     prepare_rows();
-    const KeyRange keys = prepare_groups();
+    KeyRange keys = prepare_groups();
+    keys = {max(keys.begin, limit.begin), min(keys.end, limit.end)};
     const std::int64_t n_k = segment_.k_end - segment_.k_begin;
     for (std::int64_t k = keys.begin / block_keys * block_keys; k < keys.end; k += block_keys) {
       const std::int64_t n = n_k - k < block_keys ? n_k - k : block_keys;
@@ -121,7 +150,63 @@ class ForwardTask {
         for (int r = 0; r < count_; ++r) fold<kLevel>(s_.rows, r);
       }
     }
-    for (int r = 0; r < count_; ++r) finish(r);
+  }
+
+  /// Divides by the sums and writes what was asked for.
+  void finish() {
+    for (int r = 0; r < count_; ++r) {
+      const RowState state = state_of(r);
+      write_row(p_, out_, segment_.b, s_.places[r], state, o_of(r));
+      if (out_.state != nullptr) out_.state_at(p_, segment_.b, s_.places[r].h, s_.places[r].i) = measured(r, state);
+    }
+  }
+
+  int rows() const { return count_; }
+  /// [o_stride], not divided by the sum yet.
+  float* o_of(int r) const { return s_.rows.o + r * s_.rows.o_stride; }
+
+  /// max and sum alone, relative to the reference m: o and lse come from them, whether statistics are asked for or not.
+  RowState state_of(int r) const {
+    RowState state;
+    state.level = kLevel;
+    state.count = s_.rows.folded[r].count;
+    if (state.count == 0) return state;
+    state.max = static_cast<double>(s_.rows.number(r, number_m));
+    state.sum = sum_lanes(s_.rows.lane(r, lane_l));
+    return state;
+  }
+
+  /// The state relative to the row's true maximum, with all that its level keeps.
+  RowState measured(int r, RowState state) {
+    if (state.count == 0) return state;
+    const Rows<Engine>& rows = s_.rows;
+    fold<kLevel>(rows, r);
+    Folded f = rows.folded[r];
+    const float top = most(r, lane_max);
+    const auto n = static_cast<double>(f.count);
+    const float m = rows.number(r, number_m);
+    if (top > m && m != minus_infinity) {
+      const double delta = (static_cast<double>(top) - m) * log2_e;
+      const double factor = std::exp2(-delta);
+      shift(f, state.sum, n, delta, factor);
+      state.sum *= factor;
+      state.max = static_cast<double>(top);
+    }
+    state.weighted = f.weighted * ln_2;
+    if constexpr (kLevel == StatisticsLevel::all) {
+      state.sum2 = f.sum2;
+      state.sum3 = f.sum3;
+      state.mean = std::isinf(state.max) ? state.max : state.max + f.z * ln_2 / n;
+      const double m2 = (f.z2 - f.z * f.z / n) * ln_2 * ln_2;
+      state.m2 = m2 < 0 ? 0 : m2;
+      state.min = static_cast<double>(hn::GetLane(hn::MinOfLanes(Floats(), load(rows.lane(r, lane_min)))));
+      const double high = std::abs(state.max), low = std::abs(state.min);
+      state.absmax_uncapped = !rows.plain ? static_cast<double>(most(r, lane_uncapped)) : high > low ? high : low;
+      state.first_logit = static_cast<double>(f.first_logit);
+      state.first_key = f.first_key;
+    }
+    if (std::isnan(state.sum)) spread_nan(state);
+    return state;
   }
 
  private:
@@ -277,76 +362,8 @@ class ForwardTask {
         });
   }
 
-  // Divides by the sum, the sink joining it once, and writes what was asked for.
-  void finish(int r) {
-    const RowPlace& place = s_.places[r];
-    const RowState state = state_of(r);
-    const std::optional<double> sink = p_.sink(place.h);
-    if (out_.lse.data != nullptr) {
-      static_cast<float*>(out_.lse.data)[out_.lse.at(segment_.b, place.h, place.i, 0)] =
-          static_cast<float>(log_sum_exp(state, sink));
-    }
-    if (out_.state != nullptr) out_.state_at(p_, segment_.b, place.h, place.i) = measured(r, state);
-    if (out_.o.data == nullptr) return;
-    double denominator = state.sum + (sink && state.sum != 0 ? std::exp(*sink - state.max) : 0.0);
-    if (state.count == 0)
-      denominator = 1;  // an empty row: o is 0 already
-    else if (state.sum == 0)
-      denominator = std::numeric_limits<double>::quiet_NaN();  // only -inf logits
-    float* const o = s_.rows.o + r * s_.rows.o_stride;
-    for (std::int64_t c = 0; c < s_.rows.o_stride; c += lanes) {
-      // Adding 0 leaves one kind of zero: the sign of an underflowed sum could depend on the keys beside it.
-      store(hn::Add(hn::Div(load(o + c), set(static_cast<float>(denominator))), zero()), o + c);
-    }
-    narrow(o, p_.Dv, element(out_.o, out_.o.at(segment_.b, place.h, place.i, 0)), out_.o.dtype, out_.o.strides[3]);
-  }
-
-  // max and sum alone, relative to the reference m: o and lse come from them, whether statistics are asked for or not.
-  RowState state_of(int r) const {
-    RowState state;
-    state.level = kLevel;
-    state.count = s_.rows.folded[r].count;
-    if (state.count == 0) return state;
-    state.max = static_cast<double>(s_.rows.number(r, number_m));
-    state.sum = sum_lanes(s_.rows.lane(r, lane_l));
-    return state;
-  }
-
   float most(int r, LaneField field) const {
     return hn::GetLane(hn::MaxOfLanes(Floats(), load(s_.rows.lane(r, field))));
-  }
-
-  // The state relative to the row's true maximum, with all that its level keeps.
-  RowState measured(int r, RowState state) {
-    if (state.count == 0) return state;
-    const Rows<Engine>& rows = s_.rows;
-    fold<kLevel>(rows, r);
-    Folded f = rows.folded[r];
-    const float top = most(r, lane_max);
-    const auto n = static_cast<double>(f.count);
-    const float m = rows.number(r, number_m);
-    if (top > m && m != minus_infinity) {
-      const double delta = (static_cast<double>(top) - m) * log2_e;
-      const double factor = std::exp2(-delta);
-      shift(f, state.sum, n, delta, factor);
-      state.sum *= factor;
-      state.max = static_cast<double>(top);
-    }
-    state.weighted = f.weighted * ln_2;
-    if constexpr (kLevel == StatisticsLevel::all) {
-      state.sum2 = f.sum2;
-      state.sum3 = f.sum3;
-      state.mean = std::isinf(state.max) ? state.max : state.max + f.z * ln_2 / n;
-      const double m2 = (f.z2 - f.z * f.z / n) * ln_2 * ln_2;
-      state.m2 = m2 < 0 ? 0 : m2;
-      state.min = static_cast<double>(hn::GetLane(hn::MinOfLanes(Floats(), load(rows.lane(r, lane_min)))));
-      const double high = std::abs(state.max), low = std::abs(state.min);
-      state.absmax_uncapped = !rows.plain ? static_cast<double>(most(r, lane_uncapped)) : high > low ? high : low;
-      state.first_logit = static_cast<double>(f.first_logit);
-      state.first_key = f.first_key;
-    }
-    if (std::isnan(state.sum)) spread_nan(state);
-    return state;
   }
 
   // A NaN logit makes every floating field NaN; which of them the lanes caught is an accident of their order.

@@ -67,12 +67,21 @@ HWY_INLINE void add_columns(const typename Engine::Weight* weights, const KeyBit
   add_tile(s, words, width, o + c);
 }
 
+/// Vectors of columns that R rows sum at once.
+template <class Engine, int R>
+inline constexpr int wide_value_vectors = Engine::tile_vectors;
+
 /// o[r] += weights[r] x values over keys from .. to, summed from zero; rows without a bit keep their o.
 /// weights [R][block_keys], v as Engine::pack_values left it, o [R][width].
 template <class Engine, int R>
 void weights_times_values(const typename Engine::Weight* weights, const KeyBits* words, int from, int to,
                           const typename Engine::Value* v, std::int64_t width, float* o) {
+  constexpr int wide = wide_value_vectors<Engine, R>;
   std::int64_t c = 0;
+  if constexpr (wide > Engine::tile_vectors) {
+    for (; c + wide * lanes <= width; c += wide * lanes)
+      add_columns<Engine, R, wide>(weights, words, from, to, v, c, width, o);
+  }
   for (; c + Engine::tile_keys <= width; c += Engine::tile_keys)
     add_columns<Engine, R, Engine::tile_vectors>(weights, words, from, to, v, c, width, o);
   for (; c < width; c += lanes) add_columns<Engine, R, 1>(weights, words, from, to, v, c, width, o);

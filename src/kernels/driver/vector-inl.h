@@ -116,10 +116,11 @@ HWY_INLINE Vec widen_vector(const void* data) {
     if constexpr (kType == DType::bf16)
       return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits)));
     else {
-      // Targets without f16 instructions take the largest exponent for a number: NaN and Inf get theirs back here.
+      const Vec widened = hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
+      if constexpr (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) return widened;  // by an instruction
+      // Targets without one take the largest exponent for a number: NaN and Inf get theirs back here.
       const auto infinity = hn::Set(words, 0x7F800000U), exponent = hn::Set(words, 0x7C00U);
       const auto special = hn::Eq(hn::And(hn::PromoteTo(words, bits), exponent), exponent);
-      const Vec widened = hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), bits));
       return hn::Or(widened, hn::BitCast(Floats(), hn::IfThenElseZero(special, infinity)));
     }
   }

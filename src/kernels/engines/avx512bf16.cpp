@@ -45,24 +45,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 
 namespace levelhead {
-namespace {
 
-Support twin_support(const Cpu&) { return {true, "emulates AVX512_BF16, slowly, for tests", false}; }
+Support supports_twin(const Cpu&) { return {true, "emulates AVX512_BF16, slowly, for tests", false}; }
 
-Support support(const Cpu& cpu) {
+Support supports_avx512bf16(const Cpu& cpu) {
   if (!cpu.avx512_bf16) return {false, "this CPU lacks AVX512_BF16"};
   if (!cpu.bf16_full_rate) return {true, "uses AVX512_BF16, which is no faster than f32 on this CPU", false};
   return {true, "uses AVX512_BF16"};
 }
 
-}  // namespace
-
 std::span<const Kernel> bf16_pairs_kernels() {
   static constexpr Kernel table[] = {
 #if HWY_TARGETS & HWY_AVX3
-    {"avx512bf16", bit(DType::bf16), &support, &N_AVX3::bf16_pairs_workspace, &N_AVX3::bf16_pairs_forward},
+    {"avx512bf16", bit(DType::bf16), &supports_avx512bf16, &N_AVX3::bf16_pairs_workspace, &N_AVX3::bf16_pairs_forward},
 #endif
-    {"avx512bf16-twin", bit(DType::bf16), &twin_support, &HWY_NAMESPACE::bf16_pairs_workspace,
+    {"avx512bf16-twin", bit(DType::bf16), &supports_twin, &HWY_NAMESPACE::bf16_pairs_workspace,
      &HWY_NAMESPACE::bf16_pairs_forward},
   };
   return table;

@@ -6,7 +6,12 @@
 
 namespace levelhead {
 
-/// "avx512bf16", and "avx512bf16-twin", which computes with plain vectors what the instructions would and is for tests.
+/// "avx512bf16" where the compiler can make it, then "avx512bf16-twin".
 std::span<const Kernel> bf16_pairs_kernels();
+/// The same two for few rows.
+std::span<const Kernel> bf16_decode_kernels();
+
+Support supports_avx512bf16(const Cpu& cpu);
+Support supports_twin(const Cpu& cpu);
 
 }  // namespace levelhead

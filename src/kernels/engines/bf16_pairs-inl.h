@@ -172,7 +172,7 @@ struct Bf16Pairs {
     }
   }
 
- private:
+ protected:
   static constexpr std::int64_t unit = 8;  // elements of a 128-bit read
 
   static HWY_INLINE Pairs pairs_at(const std::uint16_t* p) {

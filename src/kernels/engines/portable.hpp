@@ -8,5 +8,7 @@ namespace levelhead {
 
 /// "portable" (the best target this CPU has), then one kernel per compiled target, best first.
 std::span<const Kernel> portable_kernels();
+/// The same for few rows, "portable-decode" first.
+std::span<const Kernel> portable_decode_kernels();
 
 }  // namespace levelhead
