@@ -26,6 +26,16 @@ class WritableArray:
 
     def __init__(self, name: str, object: Any, as_bf16: bool) -> None: ...
 
+class Cache:
+    """A cache over two arrays."""
+
+    def __init__(self, k: WritableArray, v: WritableArray, lengths: list[int]) -> None: ...
+    @property
+    def lengths(self) -> list[int]: ...
+    def append(self, k: Array, v: Array, counts: Array | None) -> None: ...
+    def truncate(self, b: int, length: int) -> None: ...
+    def clear(self) -> None: ...
+
 class Settings:
     """The options of a call as words, numbers and None."""
 
@@ -75,6 +85,15 @@ def backward(
     empty: Callable[[Sequence[int], str], tuple[Any, Any, bool]],
 ) -> tuple[dict[str, Any], tuple[str, str, int, float, float, int]]:
     """({name: gradient}, info)."""
+
+def decode(
+    cache: Cache,
+    arrays: dict[str, Array],
+    settings: Settings,
+    threads: int,
+    empty: Callable[[Sequence[int], str], tuple[Any, Any, bool]],
+) -> tuple[Any, Any, Rows | None, tuple[str, str, int, float, float, int]]:
+    """The same of a step over the cache."""
 
 def check_file(path: str, settings: CheckSettings) -> tuple[str, list[str]]:
     """(the object as JSON, names of tensors that are no part of the capture)."""

@@ -39,9 +39,9 @@ callers::CaptureOptions capture_options(const CheckSettings& settings) {
 }
 
 // (the object as JSON, names of tensors that are no part of the capture)
-using Answer = std::pair<std::string, std::vector<std::string>>;
+using Told = std::pair<std::string, std::vector<std::string>>;
 
-Answer judge(SafetensorsFile file, const CheckSettings& settings) {
+Told judge(SafetensorsFile file, const CheckSettings& settings) {
   const nb::gil_scoped_release others_run;
   const callers::Capture capture = callers::read_capture(std::move(file), capture_options(settings));
   const callers::Rule rule = settings.fresh ? callers::Rule::fresh : callers::Rule::h75;
@@ -49,7 +49,7 @@ Answer judge(SafetensorsFile file, const CheckSettings& settings) {
   return {callers::to_line(callers::check_json(capture, judged)), capture.others};
 }
 
-Answer check_file(const std::string& path, const CheckSettings& settings) {
+Told check_file(const std::string& path, const CheckSettings& settings) {
   return judge(SafetensorsFile::open(path), settings);
 }
 
@@ -74,8 +74,8 @@ std::vector<std::byte> dense_bytes_of(const Array& array) {
 }
 
 // The arrays as the file they would be, so that both are read and judged by the same lines.
-Answer check_arrays(const nb::list& arrays, const std::vector<std::pair<std::string, std::string>>& metadata,
-                    const CheckSettings& settings) {
+Told check_arrays(const nb::list& arrays, const std::vector<std::pair<std::string, std::string>>& metadata,
+                  const CheckSettings& settings) {
   const std::string name = "the arrays";
   std::vector<std::vector<std::byte>> contents;
   std::vector<NamedTensor> tensors;

@@ -62,4 +62,5 @@ NB_MODULE(_core, module) {
   bind_attention(module);
   bind_backward(module);
   bind_check(module);
+  bind_decode(module);
 }

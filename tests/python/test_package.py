@@ -78,6 +78,6 @@ def test_the_module_exports_its_entry_alone():
 
 def test_the_page_has_every_option(root):
     page = (root / "docs/python.md").read_text()
-    for function in (levelhead.attention, levelhead.backward, levelhead.check):
+    for function in (levelhead.attention, levelhead.backward, levelhead.check, levelhead.decode):
         for name in inspect.signature(function).parameters:
             assert f"`{name}`" in page or f"`{name}=" in page, f"docs/python.md does not say {name} of {function.__name__}"
