@@ -85,7 +85,8 @@ struct Options {
   Statistics statistics{};
   std::string_view kernel{};  ///< a name from kernels(); empty: chosen, and RunInfo says why
   /// > 0: forward cuts the keys of a row into that many ranges at most, each a multiple of 128 keys, and merges them in
-  /// order; only kernels named -decode do. 0: they cut as they see fit. Results agree within the stated error.
+  /// order; only kernels named -decode or -split do. 0: they cut as they see fit. Results agree within the stated
+  /// error.
   std::int64_t splits = 0;
 };
 

@@ -92,7 +92,7 @@ CLI::App* add_attend_options(CLI::App& app, AttendArguments& a) {
       ->type_name("N");
   attend
       ->add_option("--splits", a.splits,
-                   "cut the keys of each row into N ranges at most and merge them, in a kernel named -decode")
+                   "cut the keys of each row into N ranges at most and merge them, in a kernel named -decode or -split")
       ->check(split_count())
       ->type_name("N");
   attend->add_flag("--json", a.json, "tell how it was computed as one JSON object");

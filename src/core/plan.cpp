@@ -24,7 +24,7 @@ const Kernel& forced_kernel(const Problem& problem, Pass pass, const Cpu& cpu, s
     }
     if (pass == Pass::forward && problem.splits != 0 && !kernel.splits) {
       throw Error("kernel " + quoted(name) + " does not split keys, but " + std::to_string(problem.splits) +
-                  " splits are asked for; kernels whose name ends in -decode do");
+                  " splits are asked for; kernels whose name ends in -decode or -split do");
     }
     return kernel;
   }
@@ -34,7 +34,7 @@ const Kernel& forced_kernel(const Problem& problem, Pass pass, const Cpu& cpu, s
 // Whether a kernel may be taken unasked.
 bool may_take(const Kernel& kernel, const Problem& problem, Pass pass) {
   if (pass == Pass::backward) return kernel.backward != nullptr;
-  if (problem.splits != 0) return kernel.splits;
+  if (problem.splits != 0) return kernel.splits && kernel.fits(problem);
   return kernel.fits == nullptr || kernel.fits(problem);
 }
 

@@ -115,7 +115,8 @@ TEST(AttendRefuses, WrongUseWithASentenceAndStatusTwo) {
       {{}, {"--splits", "two"}, "--splits"},
       {{},
        {"--splits", "2", "--kernel", "reference"},
-       "kernel 'reference' does not split keys, but 2 splits are asked for; kernels whose name ends in -decode do"},
+       "kernel 'reference' does not split keys, but 2 splits are asked for; kernels whose name ends in -decode or "
+       "-split do"},
       {{}, {"more"}, "more"},
       {{{"k", ones({1, 1, 5, 4})}}, {}, "k [1, 1, 5, 4]"},
       {{{"k", ones({1, 1, 4, 4}, DType::f64)}}, {}, "f64"},

@@ -232,7 +232,7 @@ TEST(Attend, SplitsGiveTheSameWithinTheErrorWhateverTheirNumber) {
     EXPECT_TRUE(near(out.at("lse"), want.lse, 2e-6, 2e-6)) << n;
   }
   const nlohmann::json run = attend_json(c, {}, {"--splits", "3"});
-  EXPECT_EQ(run.at("kernel"), "portable-decode");
+  EXPECT_EQ(run.at("kernel"), "portable-split");
   EXPECT_NE(run.at("reason").get<std::string>().find("splits keys"), std::string::npos);
 }
 

@@ -63,6 +63,47 @@ TEST(Plan, ForcingWhatTheCpuLacksIsAnErrorAndNeverAFallback) {
   EXPECT_EQ(forced("portable-avx2"), "kernel 'portable-avx2' can't run on this CPU: this CPU lacks AVX2, FMA and F16C");
 }
 
+// One head group of `group` query heads and n queries.
+Problem of_rows(DType type, std::int64_t group, std::int64_t n) {
+  Problem p = of_type(type);
+  p.B = 1, p.Hq = group, p.Hk = 1, p.Nq = n, p.Nk = 100;
+  p.segments = {Segment{0, 0, n, 0, 100, 0}};
+  return p;
+}
+
+TEST(Plan, FewRowsGoToTheKernelsForThem) {
+  Cpu cpu = with_targets(HWY_SSE4 | HWY_AVX2 | HWY_AVX3);
+  const auto chosen = [&](const Problem& p) { return make_plan(p, Pass::forward, cpu, "").kernel->name; };
+  EXPECT_EQ(chosen(of_rows(DType::f32, 1, 1)), "portable-decode");
+  EXPECT_EQ(chosen(of_rows(DType::f32, 4, 4)), "portable-decode");
+  EXPECT_EQ(chosen(of_rows(DType::f32, 17, 1)), "portable-split");
+  EXPECT_EQ(chosen(of_rows(DType::f16, 4, 16)), "portable-split");
+  EXPECT_EQ(chosen(of_rows(DType::f32, 5, 13)), "portable");
+  EXPECT_EQ(chosen(of_rows(DType::f32, std::int64_t{1} << 60, 16)), "portable");
+  EXPECT_EQ(chosen(of_rows(DType::f64, 1, 1)), "reference");
+  cpu.avx512_bf16 = cpu.bf16_full_rate = true;
+  EXPECT_EQ(chosen(of_rows(DType::bf16, 1, 16)), "avx512bf16-decode");
+  EXPECT_EQ(chosen(of_rows(DType::bf16, 1, 64)), "avx512bf16-split");
+  EXPECT_EQ(chosen(of_rows(DType::bf16, 1, 65)), "avx512bf16");
+  EXPECT_THAT(make_plan(of_rows(DType::bf16, 1, 1), Pass::forward, cpu, "").reason, HasSubstr("is for few rows"));
+  EXPECT_EQ(make_plan(of_rows(DType::f32, 1, 1), Pass::forward, cpu, "portable").kernel->name, "portable");
+}
+
+TEST(Plan, SplitsAskForAKernelThatHasThem) {
+  const Cpu cpu = with_targets(HWY_SSE4);
+  const auto chosen = [&](Problem p) {
+    p.splits = 3;
+    return make_plan(p, Pass::forward, cpu, "").kernel->name;
+  };
+  EXPECT_EQ(chosen(of_rows(DType::f32, 1, 1)), "portable-decode");
+  EXPECT_EQ(chosen(of_rows(DType::f32, 1, 5000)), "portable-split");
+  EXPECT_EQ(sentence([&] { chosen(of_rows(DType::f64, 1, 1)); }),
+            "3 splits are asked for but no kernel here splits the keys of f64 inputs");
+  Problem backward = of_rows(DType::f32, 1, 1);
+  backward.splits = 3;
+  EXPECT_EQ(make_plan(backward, Pass::backward, cpu, "").kernel->name, "reference");
+}
+
 #endif
 
 TEST(Plan, WithoutAnyTargetTheReferenceRuns) {

@@ -210,6 +210,8 @@ const Wrong others[] = {
      "sinks [4] is bf16 but must be f32, beside f32 q"},
     {"SinksF64", [](Call& c) { c.inputs.sinks = TensorView(c.q.values.data(), DType::f64, {4}); },
      "sinks [4] is f64 but must be f32, beside f32 q"},
+    {"SplitsNegative", [](Call& c) { c.options.splits = -1; },
+     "splits is -1 but must be >= 0 (0: ranges of a fixed size)"},
     {"SoftcapNegative", [](Call& c) { c.options.softcap = -1; },
      "softcap is -1 but must be finite and >= 0 (0 is off)"},
     {"SoftcapNan", [](Call& c) { c.options.softcap = nan; }, "softcap is nan but must be finite and >= 0 (0 is off)"},

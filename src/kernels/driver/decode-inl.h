@@ -5,7 +5,8 @@
 // head's last range merges them in the order of the keys, so no thread waits for another and the bits are the same for
 // any number of threads. A head of one range is finished where it is, and a call of one task wakes nobody.
 //
-// More rows than that (asked for by name) go in waves of one chunk of rows each.
+// More rows than that (asked for by name) go in waves of one chunk of rows each. The engine is one that reads keys
+// where they lie (stream-inl.h), or one that packs them, for 17 rows and more.
 #if defined(LEVELHEAD_DRIVER_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LEVELHEAD_DRIVER_DECODE_INL_H_
 #undef LEVELHEAD_DRIVER_DECODE_INL_H_
@@ -45,13 +46,19 @@ struct Parts {
   std::int64_t rows = 0, o_stride = 0;
 };
 
-inline Parts lay_out_parts(const Problem& p, std::int64_t queries, Arena& arena) {
-  const auto segments = static_cast<std::int64_t>(p.segments.size());
+/// Ranges whose rows leave a part, over all heads.
+inline std::int64_t count_slots(const Problem& p, std::int64_t queries) {
   std::int64_t slots = 0;
   for (const Segment& s : p.segments) {
     const std::int64_t ranges = most_ranges(p, s, queries);
     slots += ranges > 1 ? ranges * p.Hk : 0;
   }
+  return slots;
+}
+
+inline Parts lay_out_parts(const Problem& p, std::int64_t queries, Arena& arena) {
+  const auto segments = static_cast<std::int64_t>(p.segments.size());
+  const std::int64_t slots = count_slots(p, queries);
   Parts parts;
   parts.rows = queries * p.group();
   parts.o_stride = round_up(p.Dv, lanes);
@@ -68,6 +75,12 @@ inline Parts lay_out_parts(const Problem& p, std::int64_t queries, Arena& arena)
 template <class Engine>
 std::size_t decode_workspace(const Problem& p, int threads) noexcept {
   const std::int64_t queries = queries_per_chunk(p);
+  // Strides of 0 make sizes legal that no memory holds: what would overflow is asked for as what no one has.
+  constexpr double most = 0x1p62;
+  const auto row_bytes =
+      static_cast<double>(sizeof(PartSums) + sizeof(RowState)) + 4.0 * static_cast<double>(p.Dv + lanes);
+  const double rows = static_cast<double>(queries) * static_cast<double>(p.group());
+  if (static_cast<double>(count_slots(p, queries)) * rows * row_bytes > most) return static_cast<std::size_t>(most);
   Arena arena(nullptr);
   lay_out_parts(p, queries, arena);
   for (int t = 0; t < threads; ++t) lay_out<Engine>(p, queries, arena);
@@ -84,7 +97,8 @@ class DecodeWave {
   void run(std::int64_t index, Scratch<Engine>& scratch) const {
     const Wave::Item item = wave_.item(index);
     ForwardTask<Engine, kLevel> task(p_, out_, item.task, scratch);
-    end_streams(p_, item.task, scratch.keys, scratch.values);
+    if constexpr (std::is_same_v<typename Engine::Key, std::byte>)
+      end_streams(p_, item.task, scratch.keys, scratch.values);
     task.walk(item.keys);
     if (item.ranges == 1) return task.finish();
     leave(task, item);

@@ -12,8 +12,9 @@ namespace {
 
 /// Keys of one range, counted from the segment's first key.
 inline constexpr std::int64_t range_keys = 512;
-/// Rows that share a walk over the keys. The plan takes these kernels unasked while no head has more.
-inline constexpr std::int64_t few_rows_limit = 64;
+/// Rows that share a walk over the keys, at most. The plan takes these kernels unasked while no head has more: those
+/// that read keys where they lie up to streamed_rows_limit, from where on a packed copy of the keys pays.
+inline constexpr std::int64_t few_rows_limit = 64, streamed_rows_limit = 16;
 /// Bytes of keys and values, times rows by four, below which waking another thread costs more than it saves.
 inline constexpr std::int64_t bytes_worth_a_thread = std::int64_t{192} << 10;
 
@@ -23,10 +24,19 @@ inline std::int64_t longest_queries(const Problem& p) {
   return most;
 }
 
-/// Kernel::fits of the kernels that walk ranges.
-inline bool few_rows_fit(const Problem& p) noexcept {
+/// Whether no head has more than `limit` rows.
+inline bool rows_within(const Problem& p, std::int64_t limit) {
   const std::int64_t longest = longest_queries(p);
-  return longest > 0 && longest <= few_rows_limit && p.group() <= few_rows_limit / longest;
+  return longest == 0 || (longest <= limit && p.group() <= limit / longest);
+}
+
+/// Kernel::fits of the kernels that walk ranges of keys as they lie, and of packed ones. Asked for splits, the two
+/// share out all problems.
+inline bool fits_streamed(const Problem& p) noexcept {
+  return rows_within(p, streamed_rows_limit) && (p.splits != 0 || longest_queries(p) > 0);
+}
+inline bool fits_split(const Problem& p) noexcept {
+  return !rows_within(p, streamed_rows_limit) && (p.splits != 0 || rows_within(p, few_rows_limit));
 }
 
 inline std::int64_t divide_up(std::int64_t n, std::int64_t unit) { return n / unit + (n % unit != 0 ? 1 : 0); }

@@ -36,6 +36,14 @@ void bf16_decode(const Problem& p, const ForwardOutputs& out, Pool& pool, std::b
   decode<StreamBf16>(p, out, pool, scratch);
 }
 
+std::size_t bf16_split_workspace(const Problem& p, int threads) noexcept {
+  return decode_workspace<Bf16Pairs>(p, threads);
+}
+
+void bf16_split(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept {
+  decode<Bf16Pairs>(p, out, pool, scratch);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace levelhead
 HWY_AFTER_NAMESPACE();
@@ -45,8 +53,8 @@ HWY_AFTER_NAMESPACE();
 namespace levelhead {
 namespace {
 
-constexpr Kernel for_few_rows(Kernel kernel) {
-  kernel.fits = &few_rows_fit;
+constexpr Kernel splitting(Kernel kernel, decltype(Kernel::fits) fits) {
+  kernel.fits = fits;
   kernel.splits = true;
   return kernel;
 }
@@ -56,11 +64,19 @@ constexpr Kernel for_few_rows(Kernel kernel) {
 std::span<const Kernel> bf16_decode_kernels() {
   static constexpr Kernel table[] = {
 #if HWY_TARGETS & HWY_AVX3
-    for_few_rows({"avx512bf16-decode", bit(DType::bf16), &supports_avx512bf16, &N_AVX3::bf16_decode_workspace,
-                  &N_AVX3::bf16_decode}),
+    splitting({"avx512bf16-decode", bit(DType::bf16), &supports_avx512bf16, &N_AVX3::bf16_decode_workspace,
+               &N_AVX3::bf16_decode},
+              &fits_streamed),
+    splitting({"avx512bf16-split", bit(DType::bf16), &supports_avx512bf16, &N_AVX3::bf16_split_workspace,
+               &N_AVX3::bf16_split},
+              &fits_split),
 #endif
-    for_few_rows({"avx512bf16-twin-decode", bit(DType::bf16), &supports_twin, &HWY_NAMESPACE::bf16_decode_workspace,
-                  &HWY_NAMESPACE::bf16_decode}),
+    splitting({"avx512bf16-twin-decode", bit(DType::bf16), &supports_twin, &HWY_NAMESPACE::bf16_decode_workspace,
+               &HWY_NAMESPACE::bf16_decode},
+              &fits_streamed),
+    splitting({"avx512bf16-twin-split", bit(DType::bf16), &supports_twin, &HWY_NAMESPACE::bf16_split_workspace,
+               &HWY_NAMESPACE::bf16_split},
+              &fits_split),
   };
   return table;
 }

@@ -34,6 +34,14 @@ void portable_decode(const Problem& p, const ForwardOutputs& out, Pool& pool, st
   }
 }
 
+std::size_t portable_split_workspace(const Problem& p, int threads) noexcept {
+  return decode_workspace<HighwayF32>(p, threads);
+}
+
+void portable_split(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* scratch) noexcept {
+  decode<HighwayF32>(p, out, pool, scratch);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace levelhead
 HWY_AFTER_NAMESPACE();
@@ -61,10 +69,29 @@ constexpr PortableTarget targets[] = {
 #endif
 };
 
+constexpr PortableTarget split_targets[] = {
+#if HWY_TARGETS & HWY_AVX3
+    {HWY_AVX3, "avx3", "AVX-512 (F, BW, CD, DQ, VL)", &N_AVX3::portable_split_workspace, &N_AVX3::portable_split},
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    {HWY_AVX2, "avx2", "AVX2, FMA and F16C", &N_AVX2::portable_split_workspace, &N_AVX2::portable_split},
+#endif
+#if HWY_TARGETS & HWY_SSE4
+    {HWY_SSE4, "sse4", "SSE4.2", &N_SSE4::portable_split_workspace, &N_SSE4::portable_split},
+#endif
+#if HWY_TARGETS & HWY_NEON
+    {HWY_NEON, "neon", "NEON", &N_NEON::portable_split_workspace, &N_NEON::portable_split},
+#endif
+};
+
 }  // namespace
 
 std::span<const Kernel> portable_decode_kernels() {
-  return PortableTable<targets>::kernels("-decode", &few_rows_fit, true);
+  return PortableTable<targets>::kernels("-decode", &fits_streamed, true);
+}
+
+std::span<const Kernel> portable_split_kernels() {
+  return PortableTable<split_targets>::kernels("-split", &fits_split, true);
 }
 
 }  // namespace levelhead
