@@ -104,11 +104,12 @@ double tile_gflops(std::int64_t D) {
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
       for (int offset = 0; offset < block_keys; offset += Bf16Pairs::tile_keys) {
-        Bf16Pairs::product_tile<4, 4>(s.rows.q, s.keys, offset, D, [&](Vec(&x)[4][4]) {
-          softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true, 4>(s.rows, g, offset, x);
+        Bf16Pairs::product_tile<4, 4>(s.rows.q, s.keys, offset, D, [&](int, int, Vec(&x)[4][4]) {
+          softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true>(s.rows, g, 0, offset, x);
         });
       }
-      weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, block_keys, s.values, s.rows.o_stride, s.rows.o);
+      Bf16Pairs::weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, block_keys, s.values, s.rows.o_stride,
+                                                    s.rows.o);
     }
   });
   return 4.0 * 4 * block_keys * static_cast<double>(D) * steps / seconds / 1e9;
@@ -120,7 +121,7 @@ double score_gflops(std::int64_t D) {
   constexpr int steps = 50000;
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
-      Bf16Pairs::product_tile<4, 4>(q.data(), k.data(), 0, D, [&](Vec(&x)[4][4]) {
+      Bf16Pairs::product_tile<4, 4>(q.data(), k.data(), 0, D, [&](int, int, Vec(&x)[4][4]) {
         Vec all = zero();
         for (auto& row : x) {
           for (const Vec& v : row) all = hn::Max(all, v);

@@ -8,6 +8,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "levelhead/attention.hpp"
 
@@ -43,6 +47,30 @@ std::string brand() {
   return name.substr(begin, name.find_last_not_of(' ') - begin + 1);
 }
 
+// Tiles are large, so Linux wants every process to ask for them once; threads inherit the answer, forks too.
+bool ask_for_tiles() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
+// Whether the operating system saves the tiles' configuration and contents.
+bool saves_tiles() {
+  if ((cpuid(1, 0).ecx & (1U << 27)) == 0) return false;  // OSXSAVE
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned both = 3U << 17;
+  return (low & both) == both;
+}
+
+bool permits_tiles() {
+  static const bool permitted = saves_tiles() && ask_for_tiles();
+  return permitted;
+}
+
 #endif
 
 }  // namespace
@@ -60,6 +88,7 @@ Cpu detect_cpu() {
   cpu.bf16_full_rate = cpu.avx512_bf16 && maker.ebx == 0x68747541 && maker.ecx == 0x444D4163;  // "Auth", "cAMD"
   const unsigned edx = cpuid(7, 0).edx;
   cpu.amx_bf16 = (edx & (1U << 22)) != 0 && (edx & (1U << 24)) != 0;
+  cpu.amx_permitted = cpu.amx_bf16 && permits_tiles();
 #else
   cpu.name = "unknown CPU";
 #endif

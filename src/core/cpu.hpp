@@ -11,7 +11,8 @@ struct Cpu {
   std::int64_t highway_targets = 0;  // bits of hwy::SupportedTargets()
   bool avx512_bf16 = false;
   bool bf16_full_rate = false;  // its products run at twice the rate of f32, known by the processor's maker
-  bool amx_bf16 = false;
+  bool amx_bf16 = false;        // AMX-TILE and AMX-BF16
+  bool amx_permitted = false;   // the operating system lets this process use them; it is asked where the CPU has them
 };
 
 Cpu detect_cpu();

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/engines/amx.hpp"
 #include "kernels/engines/avx512bf16.hpp"
 #include "kernels/engines/portable.hpp"
 #include "kernels/kernel.hpp"
@@ -19,11 +20,14 @@ std::span<const Kernel> kernel_table() {
     };
     const auto [few_bf16, few_twin] = with_twin(bf16_decode_kernels(), 2);
     const auto [bf16, twin] = with_twin(bf16_pairs_kernels(), 1);
+    const auto [amx, amx_twin] = with_twin(amx_kernels(), 1);
     append(few_bf16);
-    append(bf16);
     append(portable_decode_kernels());
+    append(amx);
+    append(bf16);
     append(portable_split_kernels());
     append(portable_kernels());
+    append(amx_twin);
     append(few_twin);
     append(twin);
     kernels.push_back(reference_kernel);

@@ -49,10 +49,31 @@ TEST(Plan, Bf16ProductsWhereTheyAreFaster) {
   EXPECT_EQ(chosen(DType::f16), "portable");
 }
 
-TEST(Plan, TheTwinIsNeverChosenUnasked) {
+TEST(Plan, AmxWhereTheSystemLetsIt) {
+  Cpu cpu = with_targets(HWY_SSE4 | HWY_AVX2 | HWY_AVX3);
+  const auto chosen = [&](DType type) { return make_plan(of_type(type), Pass::forward, cpu, "").kernel->name; };
+  const auto refused = [&] { return sentence([&] { make_plan(of_type(DType::bf16), Pass::forward, cpu, "amx"); }); };
+  EXPECT_EQ(refused(), "kernel 'amx' can't run on this CPU: this CPU lacks AMX-TILE and AMX-BF16");
+  cpu.amx_bf16 = true;
+  EXPECT_EQ(refused(), "kernel 'amx' can't run on this CPU: this CPU lacks AVX512_BF16");
+  cpu.avx512_bf16 = true;
+  EXPECT_EQ(refused(),
+            "kernel 'amx' can't run on this CPU: the operating system does not let this process use AMX's tiles");
+  EXPECT_EQ(chosen(DType::bf16), "portable");
+  cpu.amx_permitted = true;
+  EXPECT_EQ(refused(), "");
+  EXPECT_EQ(chosen(DType::bf16), "amx");
+  EXPECT_EQ(chosen(DType::f32), "portable");
+  EXPECT_EQ(chosen(DType::f16), "portable");
+  cpu.bf16_full_rate = true;
+  EXPECT_EQ(chosen(DType::bf16), "amx");
+  EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, cpu, "avx512bf16").kernel->name, "avx512bf16");
+}
+
+TEST(Plan, NoTwinIsChosenUnasked) {
   EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, with_targets(0), "").kernel->name, "reference");
-  EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, with_targets(0), "avx512bf16-twin").kernel->name,
-            "avx512bf16-twin");
+  for (const std::string_view twin : {"avx512bf16-twin", "amx-twin"})
+    EXPECT_EQ(make_plan(of_type(DType::bf16), Pass::forward, with_targets(0), twin).kernel->name, twin);
 }
 
 TEST(Plan, ForcingWhatTheCpuLacksIsAnErrorAndNeverAFallback) {

@@ -76,7 +76,7 @@ Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
   const std::int64_t n = round_up(queries * p.group(), Engine::tile_rows);
   Scratch<Engine> s;
   s.rows.fields = fields_of(p.statistics.level);
-  s.rows.o_stride = round_up(p.Dv, lanes);
+  s.rows.o_stride = round_up(p.Dv, Engine::column_unit);
   s.rows.softcap = static_cast<float>(p.softcap);
   s.rows.plain = !(p.softcap > 0) && !has_extra(p);
   s.rows.q = arena.take<typename Engine::Query>(n * Engine::query_elements(p.D));
@@ -129,6 +129,7 @@ class ForwardTask {
 
   /// Meets those keys of `limit` alone that its rows see; it starts at a block.
   void walk(KeyRange limit) {
+    [[maybe_unused]] const typename Engine::Session session;
     prepare_rows();
     KeyRange keys = prepare_groups();
     keys = {max(keys.begin, limit.begin), min(keys.end, limit.end)};
@@ -307,32 +308,34 @@ class ForwardTask {
       }
     }
     if (any.none()) return;
-    const GroupBlock g{row, segment_.k_begin + k, words, has_extra(p_) ? s_.extra : nullptr};
+    const GroupBlock g{row, segment_.k_begin + k, words, has_extra(p_) ? s_.extra : nullptr, rows};
     // Tiles without a visible key at either end are left out; the weights of one in between are cleared.
     const int from = any.first() / Engine::tile_keys * Engine::tile_keys, to = any.end();
     const bool plain = all.all() && s_.rows.plain;
-    if (rows == 1) {
-      plain ? tiles<true, 1>(g, from, to) : tiles<false, 1>(g, from, to);
+    if (rows <= Engine::few_rows) {
+      plain ? tiles<true, Engine::few_rows>(g, from, to) : tiles<false, Engine::few_rows>(g, from, to);
     } else {
       plain ? tiles<true, Engine::tile_rows>(g, from, to) : tiles<false, Engine::tile_rows>(g, from, to);
     }
-    add_values(g, rows, from, to, finite || all.all());
+    add_values(g, from, to, finite || all.all());
     for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += words[x].count();
   }
 
   // o += weights x values. clean: no hidden value of the block could make a sum NaN.
-  void add_values(const GroupBlock& g, int rows, int from, int to, bool clean) {
+  void add_values(const GroupBlock& g, int from, int to, bool clean) {
     const std::int64_t width = s_.rows.o_stride;
     float* const o = s_.rows.o + g.row * width;
     if (!clean) {
-      for (int x = 0; x < rows; ++x) {
+      for (int x = 0; x < g.rows; ++x) {
         Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, g.words[x], s_.values, width,
                                              o + x * width);
       }
-    } else if (rows == 1) {
-      weights_times_values<Engine, 1>(s_.rows.weights, g.words, from, to, s_.values, width, o);
+    } else if (g.rows <= Engine::few_rows) {
+      Engine::template weights_times_values<Engine, Engine::few_rows>(s_.rows.weights, g.words, from, to, s_.values,
+                                                                      width, o);
     } else {
-      weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, g.words, from, to, s_.values, width, o);
+      Engine::template weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, g.words, from, to, s_.values,
+                                                                       width, o);
     }
   }
 
@@ -357,8 +360,9 @@ class ForwardTask {
   HWY_INLINE void tile(const GroupBlock& g, int offset) {
     const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
     Engine::template product_tile<R, C>(
-        q, s_.keys, offset, p_.D, [&](Vec(&s)[R][C]) HWY_ATTR __attribute__((always_inline)) {
-          softmax_tile<Engine, kLevel, kPlain, R>(s_.rows, g, offset, s);
+        q, s_.keys, offset, p_.D, [&](int first, int at, auto& s) HWY_ATTR __attribute__((always_inline)) {
+          if (first > 0 && first >= g.rows) return;
+          softmax_tile<Engine, kLevel, kPlain>(s_.rows, g, first, at, s);
         });
   }
 

@@ -93,6 +93,7 @@ struct GroupBlock {
   std::int64_t key = 0;            // absolute index of the block's first key
   const KeyBits* words = nullptr;  // [tile rows] none for the padding of the last tile
   const float* extra = nullptr;    // [tile rows][block_keys] bias + alibi, or null
+  int rows = 0;                    // real ones; padding follows
 };
 
 template <StatisticsLevel kLevel, class Engine>
@@ -267,12 +268,12 @@ HWY_INLINE void softmax_row(const Rows<Engine>& rows, const GroupBlock& g, int r
   Engine::store_weights(p, weights);
 }
 
-/// s [R][C]: products <q, k> of the tile's rows with keys offset .. offset + C x lanes of the block.
+/// s [R][C]: products <q, k> of the group's rows from `first` on with keys offset .. offset + C x lanes of the block.
 /// Writes the weights of the tile and updates m, l and the lanes of each row. kPlain: every key is visible to every
 /// real row, and a logit is multiplier x product. Both forms give a row the same bits.
 template <class Engine, StatisticsLevel kLevel, bool kPlain, int R, int C>
-HWY_INLINE void softmax_tile(const Rows<Engine>& rows, const GroupBlock& g, int offset, Vec (&s)[R][C]) {
-  repeat<R>(LEVELHEAD_EACH(row) { softmax_row<Engine, kLevel, kPlain, C>(rows, g, row, offset, s[row]); });
+HWY_INLINE void softmax_tile(const Rows<Engine>& rows, const GroupBlock& g, int first, int offset, Vec (&s)[R][C]) {
+  repeat<R>(LEVELHEAD_EACH(row) { softmax_row<Engine, kLevel, kPlain, C>(rows, g, first + row, offset, s[row]); });
 }
 
 }  // namespace

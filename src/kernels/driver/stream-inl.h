@@ -183,10 +183,10 @@ HWY_NOINLINE void stream_sums(const typename Engine::Query* q, std::int64_t q_st
 
 /// The rest of the engine's product_tile: sums [R][C x lanes] into registers.
 template <int R, int C, class Stage>
-HWY_INLINE void stage_sums(const float* sums, const Stage& stage) {
+HWY_INLINE void stage_sums(const float* sums, int offset, const Stage& stage) {
   Vec s[R][C];
   repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(v) { s[r][v] = load(sums + (r * C + v) * lanes); }); });
-  stage(s);
+  stage(0, offset, s);
 }
 
 /// Tells an engine's keys and values where the segment ends.

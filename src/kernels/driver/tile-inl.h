@@ -74,8 +74,8 @@ inline constexpr int wide_value_vectors = Engine::tile_vectors;
 /// o[r] += weights[r] x values over keys from .. to, summed from zero; rows without a bit keep their o.
 /// weights [R][block_keys], v as Engine::pack_values left it, o [R][width].
 template <class Engine, int R>
-void weights_times_values(const typename Engine::Weight* weights, const KeyBits* words, int from, int to,
-                          const typename Engine::Value* v, std::int64_t width, float* o) {
+void by_columns(const typename Engine::Weight* weights, const KeyBits* words, int from, int to,
+                const typename Engine::Value* v, std::int64_t width, float* o) {
   constexpr int wide = wide_value_vectors<Engine, R>;
   std::int64_t c = 0;
   if constexpr (wide > Engine::tile_vectors) {
@@ -86,6 +86,21 @@ void weights_times_values(const typename Engine::Weight* weights, const KeyBits*
     add_columns<Engine, R, Engine::tile_vectors>(weights, words, from, to, v, c, width, o);
   for (; c < width; c += lanes) add_columns<Engine, R, 1>(weights, words, from, to, v, c, width, o);
 }
+
+/// What engines have whose sums never leave the registers.
+struct RegisterTiles {
+  /// What a thread holds while it runs a task.
+  struct Session {};
+
+  static constexpr int few_rows = 1;         // a group of no more is multiplied as one of so many
+  static constexpr int column_unit = lanes;  // columns of values and o are padded to a multiple of it
+
+  template <class Engine, int R>
+  static HWY_INLINE void weights_times_values(const auto* weights, const KeyBits* words, int from, int to,
+                                              const auto* v, std::int64_t width, float* o) {
+    by_columns<Engine, R>(weights, words, from, to, v, width, o);
+  }
+};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -69,7 +69,7 @@ HWY_INLINE void store_rounded(Vec low, Vec high, std::uint16_t* to) {
 
 #endif
 
-struct Bf16Pairs {
+struct Bf16Pairs : RegisterTiles {
   using Query = std::uint16_t;   // [D, rounded up to even]
   using Key = std::uint16_t;     // [D / 2, rounded up][block_keys][2]
   using Value = std::uint16_t;   // [block_keys / 2][width][2]: width is Dv rounded up to whole vectors
@@ -92,12 +92,13 @@ struct Bf16Pairs {
   }
   static void clear_query(std::int64_t D, Query* to) { clear(to, query_elements(D)); }
 
-  /// k: n <= block_keys rows of D. Missing keys of the last tile and an odd D's last half become zeros.
+  /// k: n <= block_keys rows of D. Missing keys up to a multiple of kUnit and an odd D's last half become zeros.
   /// temporary: [block_keys][row], if the rows can't be read as they lie.
+  template <int kUnit = tile_keys>
   static void pack_keys(const void* k, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                         std::int64_t D, float* temporary, Key* to) {
     const auto* from = static_cast<const std::uint16_t*>(k);
-    const std::int64_t padded = (n + tile_keys - 1) / tile_keys * tile_keys;
+    const std::int64_t padded = (n + kUnit - 1) / kUnit * kUnit;
     if (stride != 1 || n < padded || D % unit != 0) {
       const std::int64_t row = (D + unit - 1) / unit * unit;
       auto* const copy = reinterpret_cast<std::uint16_t*>(temporary);
@@ -112,10 +113,11 @@ struct Bf16Pairs {
 
   /// v: n <= block_keys rows of Dv. Missing columns and the missing half of a pair of rows
   /// become zeros; rows beyond are never multiplied. Returns whether every value is finite.
+  template <int kUnit = lanes>
   static bool pack_values(const void* v, DType, std::int64_t row_stride, std::int64_t stride, std::int64_t n,
                           std::int64_t Dv, Value* to) {
     const auto* from = static_cast<const std::uint16_t*>(v);
-    const std::int64_t width = (Dv + lanes - 1) / lanes * lanes;
+    const std::int64_t width = (Dv + kUnit - 1) / kUnit * kUnit;
     bool finite = true;
     for (std::int64_t j = 0; j < n; j += 2) {
       const std::uint16_t* const first = from + j * row_stride;
@@ -125,14 +127,14 @@ struct Bf16Pairs {
     return finite;
   }
 
-  /// Calls stage(s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>.
+  /// Calls stage(0, offset, s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>.
   template <int R, int C, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
     Vec s[R][C];
     clear_tile(s);
     accumulate(q, query_elements(D), k + 2 * offset, block_keys, query_elements(D) / 2, s);
     pin_tile(s);
-    stage(s);
+    stage(0, offset, s);
   }
 
   template <int C>

@@ -31,7 +31,7 @@ HWY_INLINE Vec exp2_of_weights(Vec z) {
 HWY_INLINE Vec exp2_of_weights(Vec z) { return exp2_accurate(z); }
 #endif
 
-struct HighwayF32 {
+struct HighwayF32 : RegisterTiles {
   using Query = float;   // [D]
   using Key = float;     // [D][block_keys]: a vector holds one component of neighbouring keys
   using Value = float;   // [block_keys][o_stride]: o_stride is Dv rounded up to whole vectors
@@ -98,8 +98,9 @@ struct HighwayF32 {
     return hn::AllTrue(bits, hn::Lt(most, hn::Set(bits, 0x7F800000)));
   }
 
-  /// Calls stage(s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>; C is tile_vectors or a
-  /// smaller power of two, at least least_vectors.
+  /// Calls stage(0, offset, s), s [R][C] in registers: s[r] = <q[r], keys offset .. offset + C x lanes>; C is
+  /// tile_vectors or a smaller power of two, at least least_vectors. An engine may do so piece by piece instead, naming
+  /// each one's first row and key; rows must not be cut differently for different C.
   template <int R, int C, class Stage>
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
     Vec s[R][C];
@@ -112,7 +113,7 @@ struct HighwayF32 {
       store_products<R, C>(q, k + offset, D, sums);
       repeat<R>(LEVELHEAD_EACH(r) { repeat<C>(LEVELHEAD_EACH(x) { s[r][x] = load(sums + (r * C + x) * lanes); }); });
     }
-    stage(s);
+    stage(0, offset, s);
   }
 
   template <int C>

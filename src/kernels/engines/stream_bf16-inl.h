@@ -63,7 +63,7 @@ struct StreamBf16 : Bf16Pairs {
     } else {
       stream_sums<StreamBf16, R, 0>(q, stride, keys, offset, C * lanes, sums);
     }
-    stage_sums<R, C>(sums, stage);
+    stage_sums<R, C>(sums, offset, stage);
   }
 
   template <int R, int C>

@@ -58,7 +58,7 @@ struct StreamF32 : HighwayF32 {
   static HWY_INLINE void product_tile(const Query* q, const Key* k, int offset, std::int64_t D, const Stage& stage) {
     auto* const sums = const_cast<float*>(reinterpret_cast<const float*>(k + streamed_rows_bytes));
     stream_sums<StreamF32, R, 0>(q, query_elements(D), rows_in(k), offset, C * lanes, sums);
-    stage_sums<R, C>(sums, stage);
+    stage_sums<R, C>(sums, offset, stage);
   }
 
   template <int R, int C>
