@@ -33,7 +33,7 @@ test-more: ## lint, run all tests in which threads meet with the thread sanitize
 	scripts/lint.sh
 	scripts/build.sh tsan levelhead_tests
 	ctest --preset tsan -j $(JOBS)
-	LEVELHEAD_RANDOM_CASES=300 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16)'
+	LEVELHEAD_RANDOM_CASES=300 ctest --preset release -j $(JOBS) -R '/(reference|portable|avx512bf16|amx)'
 
 test-torch: build ## run the Python package's tests with PyTorch too (pip downloads it unless it is there)
 	@scripts/setup.sh python

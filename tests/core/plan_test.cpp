@@ -52,16 +52,16 @@ TEST(Plan, Bf16ProductsWhereTheyAreFaster) {
 TEST(Plan, AmxWhereTheSystemLetsIt) {
   Cpu cpu = with_targets(HWY_SSE4 | HWY_AVX2 | HWY_AVX3);
   const auto chosen = [&](DType type) { return make_plan(of_type(type), Pass::forward, cpu, "").kernel->name; };
-  const auto refused = [&] { return sentence([&] { make_plan(of_type(DType::bf16), Pass::forward, cpu, "amx"); }); };
-  EXPECT_EQ(refused(), "kernel 'amx' can't run on this CPU: this CPU lacks AMX-TILE and AMX-BF16");
+  const auto forced = [&] { return sentence([&] { make_plan(of_type(DType::bf16), Pass::forward, cpu, "amx"); }); };
+  EXPECT_EQ(forced(), "kernel 'amx' can't run on this CPU: this CPU lacks AMX-TILE and AMX-BF16");
   cpu.amx_bf16 = true;
-  EXPECT_EQ(refused(), "kernel 'amx' can't run on this CPU: this CPU lacks AVX512_BF16");
+  EXPECT_EQ(forced(), "kernel 'amx' can't run on this CPU: this CPU lacks AVX512_BF16");
   cpu.avx512_bf16 = true;
-  EXPECT_EQ(refused(),
+  EXPECT_EQ(forced(),
             "kernel 'amx' can't run on this CPU: the operating system does not let this process use AMX's tiles");
   EXPECT_EQ(chosen(DType::bf16), "portable");
   cpu.amx_permitted = true;
-  EXPECT_EQ(refused(), "");
+  EXPECT_EQ(forced(), "");
   EXPECT_EQ(chosen(DType::bf16), "amx");
   EXPECT_EQ(chosen(DType::f32), "portable");
   EXPECT_EQ(chosen(DType::f16), "portable");
@@ -108,6 +108,20 @@ TEST(Plan, FewRowsGoToTheKernelsForThem) {
   EXPECT_EQ(chosen(of_rows(DType::bf16, 1, 65)), "avx512bf16");
   EXPECT_THAT(make_plan(of_rows(DType::bf16, 1, 1), Pass::forward, cpu, "").reason, HasSubstr("is for few rows"));
   EXPECT_EQ(make_plan(of_rows(DType::f32, 1, 1), Pass::forward, cpu, "portable").kernel->name, "portable");
+}
+
+TEST(Plan, FewRowsDoNotFillTheTilesOfAmx) {
+  Cpu cpu = with_targets(HWY_SSE4 | HWY_AVX2 | HWY_AVX3);
+  cpu.avx512_bf16 = cpu.amx_bf16 = cpu.amx_permitted = true;
+  const auto chosen = [&](std::int64_t n) {
+    return make_plan(of_rows(DType::bf16, 4, n), Pass::forward, cpu, "").kernel->name;
+  };
+  EXPECT_EQ(chosen(4), "portable-decode");
+  EXPECT_EQ(chosen(5), "amx");
+  EXPECT_EQ(chosen(17), "amx");
+  Problem split = of_rows(DType::bf16, 4, 17);
+  split.splits = 2;
+  EXPECT_EQ(make_plan(split, Pass::forward, cpu, "").kernel->name, "portable-split");
 }
 
 TEST(Plan, SplitsAskForAKernelThatHasThem) {

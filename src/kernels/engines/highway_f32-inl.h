@@ -1,5 +1,5 @@
 // The portable engine: f32 multiply-adds on Highway vectors; 16-bit inputs are widened while packing, so its weights
-// and sums are f32 whatever comes in. This list is the whole engine contract.
+// and sums are f32 whatever comes in. This list, with that of RegisterTiles, is the whole engine contract.
 #if defined(LEVELHEAD_ENGINES_HIGHWAY_F32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LEVELHEAD_ENGINES_HIGHWAY_F32_INL_H_
 #undef LEVELHEAD_ENGINES_HIGHWAY_F32_INL_H_
