@@ -43,7 +43,7 @@ std::vector<std::byte> normals(std::int64_t n, DType type, unsigned seed) {
 }
 
 void run(benchmark::State& state, const Case& c) {
-  constexpr std::int64_t heads = 2;
+  const std::int64_t heads = c.n > 1024 ? 2 : 8;
   const std::int64_t size = heads * c.n * c.D;
   const auto q = normals(size, c.type, 1), k = normals(size, c.type, 2), v = normals(size, c.type, 3);
   std::vector<std::byte> o(q.size());
