@@ -27,6 +27,7 @@
 #define LEVELHEAD_DRIVER_FORWARD_INL_H_
 #endif
 
+#include <array>
 #include <cmath>
 
 #include "kernels/driver/key_bits.hpp"
@@ -82,6 +83,7 @@ Scratch<Engine> lay_out(const Problem& p, std::int64_t queries, Arena& arena) {
   s.rows.q = arena.take<typename Engine::Query>(n * Engine::query_elements(p.D));
   s.rows.sums = arena.take<float>(n * s.rows.fields * lanes);
   s.rows.o = arena.take<float>(n * s.rows.o_stride);
+  s.rows.count = arena.take<std::int64_t>(n);
   s.rows.folded = arena.take<Folded>(n);
   s.rows.weights = arena.take<typename Engine::Weight>(Engine::tile_rows * block_keys);
   s.places = arena.take<RowPlace>(n);
@@ -145,6 +147,7 @@ class ForwardTask {
           finite = pack(k, n);
           packed = true;
         }
+        fetch(k + block_keys, keys.end, row);
         meet(row, rows, group, k, finite);
       }
       if (k % fold_keys == fold_keys - block_keys) {
@@ -170,7 +173,7 @@ class ForwardTask {
   RowState state_of(int r) const {
     RowState state;
     state.level = kLevel;
-    state.count = s_.rows.folded[r].count;
+    state.count = s_.rows.count[r];
     if (state.count == 0) return state;
     state.max = static_cast<double>(s_.rows.number(r, number_m));
     state.sum = sum_lanes(s_.rows.lane(r, lane_l));
@@ -184,7 +187,7 @@ class ForwardTask {
     fold<kLevel>(rows, r);
     Folded f = rows.folded[r];
     const float top = most(r, lane_max);
-    const auto n = static_cast<double>(f.count);
+    const auto n = static_cast<double>(state.count);
     const float m = rows.number(r, number_m);
     if (top > m && m != minus_infinity) {
       const double delta = (static_cast<double>(top) - m) * log2_e;
@@ -236,6 +239,7 @@ class ForwardTask {
 
   void clear_sums(int r, float multiplier) {
     const Rows<Engine>& rows = s_.rows;
+    rows.count[r] = 0;
     rows.folded[r] = {};
     fill(rows.lane(r, lane_numbers), rows.fields * lanes, 0);
     rows.number(r, number_m) = rows.number(r, number_limit) = minus_infinity;
@@ -278,6 +282,24 @@ class ForwardTask {
                                p_.v.strides[3], n, p_.Dv, s_.values);
   }
 
+  // Asks for this group's share of the block at k, which is packed when the last group is through with the one before.
+  void fetch(std::int64_t k, std::int64_t end, int row) const {
+    const std::int64_t n = end - k < block_keys ? end - k : block_keys;
+    if (n <= 0) return;
+    for (std::int64_t j = n * row / count_; j < n * (row + Engine::tile_rows) / count_ && j < n; ++j) {
+      fetch_row(p_.k, segment_.k_begin + k + j, p_.D);
+      fetch_row(p_.v, segment_.k_begin + k + j, p_.Dv);
+    }
+  }
+
+  void fetch_row(const Readable& t, std::int64_t j, std::int64_t n) const {
+    if (t.strides[3] != 1) return;
+    const std::byte* const from = element(t, t.at(segment_.b, task_.kv_head, j, 0));
+    constexpr std::int64_t line = 64;
+    for (std::int64_t x = 0; x < n * static_cast<std::int64_t>(size_of(t.dtype)); x += line)
+      __builtin_prefetch(from + x, 0, 2);
+  }
+
   // The row's visible keys of the block at k, and its additions to their logits.
   KeyBits word_of(const RowPlace& place, std::int64_t k, float* extra) const {
     KeyBits word = KeyBits::range(place.keys.begin - k, place.keys.end - k);
@@ -295,30 +317,32 @@ class ForwardTask {
 
   // One group of rows against the packed block at k.
   void meet(int row, int rows, const GroupPlace& group, std::int64_t k, bool finite) {
+    static constexpr auto every = [] {
+      std::array<KeyBits, Engine::tile_rows> words;
+      words.fill(KeyBits::every());
+      return words;
+    }();
+    if (!p_.mask && s_.rows.plain && group.all.begin <= k && group.all.end >= k + block_keys) {
+      return multiply({row, segment_.k_begin + k, every.data(), nullptr, rows}, KeyBits::every(), KeyBits::every(), true);
+    }
     KeyBits words[Engine::tile_rows] = {};
     KeyBits any, all = KeyBits::every();
-    if (!p_.mask && !has_extra(p_) && group.all.begin <= k && group.all.end >= k + block_keys) {
-      any = all;
-      for (int x = 0; x < rows; ++x) words[x] = all;
-    } else {
-      for (int x = 0; x < rows; ++x) {
-        words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
-        any.add(words[x]);
-        all.keep(words[x]);
-      }
+    for (int x = 0; x < rows; ++x) {
+      words[x] = word_of(s_.places[row + x], k, s_.extra + x * block_keys);
+      any.add(words[x]);
+      all.keep(words[x]);
     }
     if (any.none()) return;
-    const GroupBlock g{row, segment_.k_begin + k, words, has_extra(p_) ? s_.extra : nullptr, rows};
+    multiply({row, segment_.k_begin + k, words, has_extra(p_) ? s_.extra : nullptr, rows}, any, all, finite);
+  }
+
+  // any, all: the keys that some row sees, and those that every row sees.
+  void multiply(const GroupBlock& g, const KeyBits& any, const KeyBits& all, bool finite) {
     // Tiles without a visible key at either end are left out; the weights of one in between are cleared.
     const int from = any.first() / Engine::tile_keys * Engine::tile_keys, to = any.end();
-    const bool plain = all.all() && s_.rows.plain;
-    if (rows <= Engine::few_rows) {
-      plain ? tiles<true, Engine::few_rows>(g, from, to) : tiles<false, Engine::few_rows>(g, from, to);
-    } else {
-      plain ? tiles<true, Engine::tile_rows>(g, from, to) : tiles<false, Engine::tile_rows>(g, from, to);
-    }
+    g.rows <= Engine::few_rows ? tiles<Engine::few_rows>(g, from, to, all) : tiles<Engine::tile_rows>(g, from, to, all);
     add_values(g, from, to, finite || all.all());
-    for (int x = 0; x < rows; ++x) s_.rows.folded[row + x].count += words[x].count();
+    for (int x = 0; x < g.rows; ++x) s_.rows.count[g.row + x] += g.words[x].count();
   }
 
   // o += weights x values. clean: no hidden value of the block could make a sum NaN.
@@ -339,12 +363,14 @@ class ForwardTask {
     }
   }
 
-  template <bool kPlain, int R>
-  void tiles(const GroupBlock& g, int from, int to) {
+  template <int R>
+  void tiles(const GroupBlock& g, int from, int to, const KeyBits& all) {
     int offset = from;
-    for (; offset + Engine::tile_keys <= to; offset += Engine::tile_keys)
-      tile<kPlain, R, Engine::tile_vectors>(g, offset);
-    if (!kPlain && offset < to) last_tile<R, Engine::tile_vectors>(g, offset, to);
+    for (; offset + Engine::tile_keys <= to; offset += Engine::tile_keys) {
+      const bool plain = s_.rows.plain && all.covers(offset, offset + Engine::tile_keys);
+      plain ? tile<true, R, Engine::tile_vectors>(g, offset) : tile<false, R, Engine::tile_vectors>(g, offset);
+    }
+    if (offset < to) last_tile<R, Engine::tile_vectors>(g, offset, to);
   }
 
   // As narrow as the keys that are left allow: under a causal window half of a full tile would be for nothing.

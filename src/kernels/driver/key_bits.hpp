@@ -42,6 +42,12 @@ struct KeyBits {
     return half[offset / half_bits] >> (offset % half_bits) & (~std::uint64_t{0} >> (half_bits - count));
   }
 
+  /// Whether all of [begin, end) are set.
+  constexpr bool covers(int begin, int end) const {
+    const KeyBits those = range(begin, end);
+    return (those.half[0] & ~half[0]) == 0 && (those.half[1] & ~half[1]) == 0;
+  }
+
   /// How many are set among the first `offset`.
   constexpr int count_before(int offset) const {
     const KeyBits before = range(0, offset);

@@ -62,10 +62,10 @@ constexpr int fields_of(StatisticsLevel level) {
                                              : static_cast<int>(lane_fields);
 }
 
-/// What the lanes were folded into so far; count is kept at every level.
+/// What the lanes were folded into so far.
 struct Folded {
   double weighted = 0, sum2 = 0, sum3 = 0, z = 0, z2 = 0;
-  std::int64_t count = 0, first_key = 0;
+  std::int64_t first_key = 0;
   float first_logit = 0;
 };
 
@@ -75,6 +75,7 @@ struct Rows {
   typename Engine::Query* q = nullptr;         // [r][Engine::query_elements(D)]
   float* sums = nullptr;                       // [r][fields][lanes], see LaneField
   float* o = nullptr;                          // [r][o_stride]
+  std::int64_t* count = nullptr;               // [r] keys seen in the blocks before this one
   Folded* folded = nullptr;                    // [r]
   typename Engine::Weight* weights = nullptr;  // [tile rows][block_keys], one group at a time
   std::int64_t o_stride = 0;
@@ -133,7 +134,7 @@ HWY_NOINLINE void raise(const Rows<Engine>& rows, const GroupBlock& g, int row, 
   if (!(m > old)) return;  // a NaN or only -inf: nothing to raise
   rows.number(r, number_m) = rows.number(r, number_subtracted) = m;
   rows.number(r, number_limit) = m + headroom;
-  const std::int64_t n = rows.folded[r].count + g.words[row].count_before(offset);
+  const std::int64_t n = rows.count[r] + g.words[row].count_before(offset);
   if (n == 0) return;
   const float factor = hn::GetLane(Engine::exp2(set((old - m) * static_cast<float>(log2_e))));
   if constexpr (kLevel >= StatisticsLevel::entropy) {
@@ -217,8 +218,8 @@ HWY_INLINE void to_logits(const Rows<Engine>& rows, const GroupBlock& g, int row
 template <class Engine, int C>
 HWY_INLINE void keep_first(const Rows<Engine>& rows, const GroupBlock& g, int row, int offset, std::uint64_t word,
                            const Vec (&x)[C]) {
+  if (rows.count[g.row + row] != 0 || g.words[row].count_before(offset) != 0) return;
   Folded& f = rows.folded[g.row + row];
-  if (f.count != 0 || g.words[row].count_before(offset) != 0) return;
   float all[C * lanes];
   repeat<C>(LEVELHEAD_EACH(v) { store(x[v], all + v * lanes); });
   f.first_logit = all[std::countr_zero(word)];
