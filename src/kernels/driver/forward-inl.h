@@ -147,7 +147,6 @@ class ForwardTask {
           finite = pack(k, n);
           packed = true;
         }
-        fetch(k + block_keys, keys.end, row);
         meet(row, rows, group, k, finite);
       }
       if (k % fold_keys == fold_keys - block_keys) {
@@ -276,28 +275,24 @@ class ForwardTask {
   // Keys k .. k + n of the segment. Returns whether all values are finite.
   bool pack(std::int64_t k, std::int64_t n) {
     const std::int64_t j = segment_.k_begin + k;
+    touch(p_.k, j, n, p_.D);
     Engine::pack_keys(element(p_.k, p_.k.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.k.strides[2],
                       p_.k.strides[3], n, p_.D, s_.temporary, s_.keys);
+    touch(p_.v, j, n, p_.Dv);
     return Engine::pack_values(element(p_.v, p_.v.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.v.strides[2],
                                p_.v.strides[3], n, p_.Dv, s_.values);
   }
 
-  // Asks for this group's share of the block at k, which is packed when the last group is through with the one before.
-  void fetch(std::int64_t k, std::int64_t end, int row) const {
-    const std::int64_t n = end - k < block_keys ? end - k : block_keys;
-    if (n <= 0) return;
-    for (std::int64_t j = n * row / count_; j < n * (row + Engine::tile_rows) / count_ && j < n; ++j) {
-      fetch_row(p_.k, segment_.k_begin + k + j, p_.D);
-      fetch_row(p_.v, segment_.k_begin + k + j, p_.Dv);
-    }
-  }
-
-  void fetch_row(const Readable& t, std::int64_t j, std::int64_t n) const {
+  // Reads a byte of every cache line of rows j .. j + n, in order: packing reads columns of many rows at a time, and
+  // would wait for the memory at each of them.
+  void touch(const Readable& t, std::int64_t j, std::int64_t n, std::int64_t elements) const {
     if (t.strides[3] != 1) return;
-    const std::byte* const from = element(t, t.at(segment_.b, task_.kv_head, j, 0));
     constexpr std::int64_t line = 64;
-    for (std::int64_t x = 0; x < n * static_cast<std::int64_t>(size_of(t.dtype)); x += line)
-      __builtin_prefetch(from + x, 0, 2);
+    for (std::int64_t row = 0; row < n; ++row) {
+      const std::byte* const from = element(t, t.at(segment_.b, task_.kv_head, j + row, 0));
+      for (std::int64_t x = 0; x < elements * static_cast<std::int64_t>(size_of(t.dtype)); x += line)
+        static_cast<void>(*static_cast<const volatile std::byte*>(from + x));
+    }
   }
 
   // The row's visible keys of the block at k, and its additions to their logits.
