@@ -381,7 +381,7 @@ class ForwardTask {
   HWY_INLINE void tile(const GroupBlock& g, int offset) {
     const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
     Engine::template product_tile<R, C>(
-        q, s_.keys, offset, p_.D, [&](int first, int at, auto& s) HWY_ATTR __attribute__((always_inline)) {
+        q, s_.keys, offset, p_.D, [&](int first, int at, auto& s) HWY_ATTR LEVELHEAD_INLINE {
           if (first > 0 && first >= g.rows) return;
           softmax_tile<Engine, kLevel, kPlain>(s_.rows, g, first, at, s);
         });

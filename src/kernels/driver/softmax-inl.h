@@ -244,8 +244,8 @@ HWY_INLINE void softmax_row(const Rows<Engine>& rows, const GroupBlock& g, int r
   }
   const auto seen = [&](auto v)
                         HWY_ATTR { return kPlain ? x[v] : hn::IfThenElse(visible[v], x[v], set(minus_infinity)); };
-  Vec top = seen(std::integral_constant<int, 0>());
-  repeat<C - 1>(LEVELHEAD_EACH(v) { top = hn::Max(top, seen(std::integral_constant<int, v + 1>())); });
+  Vec top = seen(0);
+  repeat<C - 1>(LEVELHEAD_EACH(v) { top = hn::Max(top, seen(v + 1)); });
   if (!hn::AllTrue(Floats(), hn::Le(top, set(at[number_limit])))) {
     raise<kLevel>(rows, g, row, offset, hn::GetLane(hn::MaxOfLanes(Floats(), hn::Max(top, set(minus_infinity)))));
   }
