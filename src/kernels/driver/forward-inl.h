@@ -318,7 +318,8 @@ class ForwardTask {
       return words;
     }();
     if (!p_.mask && s_.rows.plain && group.all.begin <= k && group.all.end >= k + block_keys) {
-      return multiply({row, segment_.k_begin + k, every.data(), nullptr, rows}, KeyBits::every(), KeyBits::every(), true);
+      return multiply({row, segment_.k_begin + k, every.data(), nullptr, rows}, KeyBits::every(), KeyBits::every(),
+                      true);
     }
     KeyBits words[Engine::tile_rows] = {};
     KeyBits any, all = KeyBits::every();
@@ -380,11 +381,11 @@ class ForwardTask {
   template <bool kPlain, int R, int C>
   HWY_INLINE void tile(const GroupBlock& g, int offset) {
     const auto* const q = s_.rows.q + g.row * Engine::query_elements(p_.D);
-    Engine::template product_tile<R, C>(
-        q, s_.keys, offset, p_.D, [&](int first, int at, auto& s) HWY_ATTR LEVELHEAD_INLINE {
-          if (first > 0 && first >= g.rows) return;
-          softmax_tile<Engine, kLevel, kPlain>(s_.rows, g, first, at, s);
-        });
+    Engine::template product_tile<R, C>(q, s_.keys, offset, p_.D,
+                                        [&](int first, int at, auto& s) HWY_ATTR LEVELHEAD_INLINE {
+                                          if (first > 0 && first >= g.rows) return;
+                                          softmax_tile<Engine, kLevel, kPlain>(s_.rows, g, first, at, s);
+                                        });
   }
 
   float most(int r, LaneField field) const {
