@@ -97,16 +97,17 @@ double tile_gflops(std::int64_t D) {
   forward<Bf16Pairs>(call.p, call.out, *std::make_unique<Pool>(1), base);  // leaves packed keys, values and queries
   Arena arena(base);
   arena.take<std::int64_t>(2);
-  Scratch<Bf16Pairs> s = lay_out<Bf16Pairs>(call.p, queries_per_task(call.p, 1), arena);
+  Scratch<Bf16Pairs> s = lay_out<Bf16Pairs>(call.p, queries_per_task(call.p, 1, sizeof(Bf16Pairs::Key)), arena);
   constexpr int steps = 20000;
   const KeyBits words[4] = {KeyBits::every(), KeyBits::every(), KeyBits::every(), KeyBits::every()};
   const GroupBlock g{0, 0, words, nullptr};
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
       for (int offset = 0; offset < block_keys; offset += Bf16Pairs::tile_keys) {
-        Bf16Pairs::product_tile<4, 4>(s.rows.q, s.keys, offset, D, [&](int, int, Vec(&x)[4][4]) {
-          softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true>(s.rows, g, 0, offset, x);
-        });
+        Bf16Pairs::product_tile<4, 4>(
+            s.rows.q, s.keys, offset, D, [&](int, int, Vec(&x)[4][4]) HWY_ATTR LEVELHEAD_INLINE {
+              softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true>(s.rows, g, 0, offset, x);
+            });
       }
       Bf16Pairs::weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, block_keys, s.values, s.rows.o_stride,
                                                     s.rows.o);
@@ -121,7 +122,7 @@ double score_gflops(std::int64_t D) {
   constexpr int steps = 50000;
   const double seconds = best_seconds(9, [&] {
     for (int i = 0; i < steps; ++i) {
-      Bf16Pairs::product_tile<4, 4>(q.data(), k.data(), 0, D, [&](int, int, Vec(&x)[4][4]) {
+      Bf16Pairs::product_tile<4, 4>(q.data(), k.data(), 0, D, [&](int, int, Vec(&x)[4][4]) HWY_ATTR LEVELHEAD_INLINE {
         Vec all = zero();
         for (auto& row : x) {
           for (const Vec& v : row) all = hn::Max(all, v);

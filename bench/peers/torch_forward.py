@@ -8,8 +8,9 @@ Needs torch (CPU) and build/bench/bench/levelhead_shim.so:
     cmake --preset release -B build/bench -DLEVELHEAD_BUILD_BENCH=ON && cmake --build build/bench --target levelhead_shim
     python3 bench/peers/torch_forward.py --json bench/results/CPU/forward.json
 
-Prints one line a case: medians in TFLOP/s (4 D FLOP per visible pair) and the ratio torch time / our time. Only
-ratios of alternating runs mean anything on a shared machine.
+Prints one line a case: medians in TFLOP/s (4 D FLOP per visible pair), the ratio torch time / our time, the same ratio
+of torch's materialised path (math) up to 1024 tokens, and what it costs us to leave each row's maximum beside o, its
+entropy too, or all statistics. Only ratios of alternating runs mean anything on a shared machine.
 """
 import argparse
 import ctypes
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TYPES = {"f32": (0, torch.float32), "bf16": (1, torch.bfloat16), "f16": (2, torch.float16)}
 
@@ -35,6 +37,11 @@ def cpu_name() -> str:
 
 def pairs(n: int, causal: bool) -> int:
     return n * (n + 1) // 2 if causal else n * n
+
+
+def materialised(q, k, v, causal):
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
 def turn(call) -> list[float]:
@@ -55,7 +62,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--types", default="f32,bf16,f16")
     parser.add_argument("--dims", default="64,128")
-    parser.add_argument("--tokens", default="256,1024,4096")
+    parser.add_argument("--tokens", default="16,64,256,1024,4096,8192")
     parser.add_argument("--kernel", default="", help="ours, forced by name")
     parser.add_argument("--seconds", type=float, default=3.0, help="a case, both sides together")
     parser.add_argument("--json", type=Path)
@@ -87,8 +94,12 @@ def main() -> None:
                     sides = {
                         "torch": lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
                         "ours": lambda: ours(kind, heads, n, dim, causal, 0, q, k, v, o, None),
+                        "ours_max": lambda: ours(kind, heads, n, dim, causal, 0, q, k, v, o, state.data_ptr()),
+                        "ours_entropy": lambda: ours(kind, heads, n, dim, causal, 1, q, k, v, o, state.data_ptr()),
                         "ours_all": lambda: ours(kind, heads, n, dim, causal, 2, q, k, v, o, state.data_ptr()),
                     }
+                    if n <= 1024:
+                        sides["math"] = lambda: materialised(q, k, v, causal)
                     times = {side: [] for side in sides}
                     with torch.no_grad():
                         for side in sides.values():
@@ -97,6 +108,7 @@ def main() -> None:
                         while time.perf_counter() - start < args.seconds or len(times["ours"]) < 7:
                             for side, call in sides.items():
                                 times[side] += turn(call)
+                        sides["ours"]()
                         error = (o.double() - F.scaled_dot_product_attention(
                             q.double(), k.double(), v.double(), is_causal=causal)).abs().max().item()
                     flops = 4 * dim * pairs(n, causal) * heads
@@ -105,11 +117,15 @@ def main() -> None:
                            "threads": args.threads, "runs": len(times["ours"]), "max_error": error,
                            "tflops": {side: flops / t / 1e12 for side, t in median.items()},
                            "ratio": median["torch"] / median["ours"],
-                           "statistics_cost": median["ours_all"] / median["ours"] - 1}
+                           "ratio_math": median["math"] / median["ours"] if "math" in median else None,
+                           "statistics_cost": {level: median["ours_" + level] / median["ours"] - 1
+                                               for level in ("max", "entropy", "all")}}
                     rows.append(row)
+                    math = f"math {row['ratio_math']:5.2f}" if row["ratio_math"] else " " * 10
+                    cost = "  ".join(f"{level} {100 * x:+.0f} %" for level, x in row["statistics_cost"].items())
                     print(f"{name:4} D {dim:3} n {n:5} {'causal' if causal else 'full  '}  ours "
-                          f"{row['tflops']['ours']:.3f}  torch {row['tflops']['torch']:.3f} TFLOP/s  ratio "
-                          f"{row['ratio']:.2f}  all statistics {100 * row['statistics_cost']:+.0f} %", flush=True)
+                          f"{row['tflops']['ours']:.3f}  torch {row['tflops']['torch']:.3f}  ratio {row['ratio']:5.2f}  "
+                          f"{math}  {cost}", flush=True)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         commit = subprocess.run(["git", "-C", str(root), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)

@@ -10,7 +10,7 @@ namespace {
 
 class RandomProblems : public KernelTest {};
 
-// LEVELHEAD_RANDOM_CASES=300 makes it the long check.
+// LEVELHEAD_RANDOM_CASES=150 makes it the long check.
 int cases() {
   const char* const asked = std::getenv("LEVELHEAD_RANDOM_CASES");
   return asked == nullptr ? 30 : std::atoi(asked);

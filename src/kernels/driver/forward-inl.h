@@ -278,9 +278,14 @@ class ForwardTask {
     touch(p_.k, j, n, p_.D);
     Engine::pack_keys(element(p_.k, p_.k.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.k.strides[2],
                       p_.k.strides[3], n, p_.D, s_.temporary, s_.keys);
+    const std::byte* const v = element(p_.v, p_.v.at(segment_.b, task_.kv_head, j, 0));
+    if constexpr (requires { Engine::are_finite(values_, n); }) {
+      values_ = Engine::values_in_place(v, p_.dtype, p_.v.strides[2], p_.v.strides[3], p_.Dv);
+      if (values_ != nullptr) return Engine::are_finite(values_, n * p_.Dv);
+    }
+    values_ = s_.values;
     touch(p_.v, j, n, p_.Dv);
-    return Engine::pack_values(element(p_.v, p_.v.at(segment_.b, task_.kv_head, j, 0)), p_.dtype, p_.v.strides[2],
-                               p_.v.strides[3], n, p_.Dv, s_.values);
+    return Engine::pack_values(v, p_.dtype, p_.v.strides[2], p_.v.strides[3], n, p_.Dv, s_.values);
   }
 
   // Reads a byte of every cache line of rows j .. j + n, in order: packing reads columns of many rows at a time, and
@@ -347,14 +352,14 @@ class ForwardTask {
     float* const o = s_.rows.o + g.row * width;
     if (!clean) {
       for (int x = 0; x < g.rows; ++x) {
-        Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, g.words[x], s_.values, width,
+        Engine::weights_times_visible_values(s_.rows.weights + x * block_keys, g.words[x], values_, width,
                                              o + x * width);
       }
     } else if (g.rows <= Engine::few_rows) {
-      Engine::template weights_times_values<Engine, Engine::few_rows>(s_.rows.weights, g.words, from, to, s_.values,
+      Engine::template weights_times_values<Engine, Engine::few_rows>(s_.rows.weights, g.words, from, to, values_,
                                                                       width, o);
     } else {
-      Engine::template weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, g.words, from, to, s_.values,
+      Engine::template weights_times_values<Engine, Engine::tile_rows>(s_.rows.weights, g.words, from, to, values_,
                                                                        width, o);
     }
   }
@@ -404,6 +409,7 @@ class ForwardTask {
   const Task& task_;
   const Segment& segment_;
   Scratch<Engine>& s_;
+  const typename Engine::Value* values_ = nullptr;  // the block's, packed or where they lie
   int count_ = 0;
 };
 
@@ -432,7 +438,7 @@ inline void finish_uncovered(const Problem& p, const ForwardOutputs& out) {
 
 template <class Engine>
 std::size_t forward_workspace(const Problem& p, int threads) noexcept {
-  const std::int64_t queries = queries_per_task(p, threads);
+  const std::int64_t queries = queries_per_task(p, threads, sizeof(typename Engine::Key));
   Arena arena(nullptr);
   arena.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
   for (int t = 0; t < threads; ++t) lay_out<Engine>(p, queries, arena);
@@ -443,7 +449,8 @@ template <class Engine, StatisticsLevel kLevel>
 void forward_level(const Problem& p, const ForwardOutputs& out, Pool& pool, std::byte* memory) {
   Arena whole(memory);
   std::int64_t* const starts = whole.take<std::int64_t>(static_cast<std::int64_t>(p.segments.size()) + 1);
-  const std::int64_t queries = queries_per_task(p, pool.threads()), tasks = index_tasks(p, queries, starts);
+  const std::int64_t queries = queries_per_task(p, pool.threads(), sizeof(typename Engine::Key));
+  const std::int64_t tasks = index_tasks(p, queries, starts);
   Arena measure_one(nullptr);
   lay_out<Engine>(p, queries, measure_one);
   std::byte* const parts = whole.take<std::byte>(0);

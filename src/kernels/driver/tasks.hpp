@@ -10,16 +10,19 @@
 namespace levelhead {
 namespace {
 
-/// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it. The larger
-/// number where it leaves every thread tasks_per_thread of them. No row's bits depend on it.
-inline constexpr std::int64_t few_rows = 128, many_rows = 256, tasks_per_thread = 16;
+/// Rows of one task, about: enough that packing a key block, once per task, is a small part of using it, and half as
+/// many, down to least_rows, where a thread would have fewer than tasks_per_thread of them. No row's bits depend on it.
+/// Products of 16-bit pairs are quick enough for more rows to cost more in cache misses than they save in packing.
+inline constexpr std::int64_t least_rows = 128, tasks_per_thread = 4;
+constexpr std::int64_t most_rows(std::size_t bytes_of_key) { return bytes_of_key == sizeof(float) ? 512 : 256; }
 
 /// Queries of one task: their whole head group shares the packed keys.
-inline std::int64_t queries_per_task(const Problem& p, int threads) {
+inline std::int64_t queries_per_task(const Problem& p, int threads, std::size_t bytes_of_key) {
   std::int64_t queries = 0;
   for (const Segment& s : p.segments) queries += s.q_end - s.q_begin;
-  const bool many = queries * p.Hq >= many_rows * tasks_per_thread * threads;
-  return std::max<std::int64_t>(1, (many ? many_rows : few_rows) / std::max<std::int64_t>(1, p.group()));
+  std::int64_t rows = most_rows(bytes_of_key);
+  while (rows > least_rows && queries * p.Hq < rows * tasks_per_thread * threads) rows /= 2;
+  return std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, p.group()));
 }
 
 inline std::int64_t tasks_per_head(const Segment& s, std::int64_t queries) {

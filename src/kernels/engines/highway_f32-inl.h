@@ -85,16 +85,27 @@ struct HighwayF32 : RegisterTiles {
     const auto* bytes = static_cast<const std::byte*>(v);
     const auto size = static_cast<std::int64_t>(size_of(type));
     const std::int64_t width = (Dv + lanes - 1) / lanes * lanes;
+    for (std::int64_t j = 0; j < n; ++j) {
+      widen(bytes + j * row_stride * size, type, stride, Dv, to + j * width);
+      for (std::int64_t c = Dv; c < width; ++c) to[j * width + c] = 0;
+    }
+    return are_finite(to, n * width);
+  }
+
+  /// v itself if it lies as pack_values would leave it, else null.
+  static const Value* values_in_place(const void* v, DType type, std::int64_t row_stride, std::int64_t stride,
+                                      std::int64_t Dv) {
+    const bool packed = type == DType::f32 && stride == 1 && row_stride == Dv && Dv % lanes == 0;
+    return packed ? static_cast<const Value*>(v) : nullptr;
+  }
+
+  /// n: a multiple of lanes.
+  static bool are_finite(const Value* v, std::int64_t n) {
     const hn::RebindToSigned<Floats> bits;
     const auto magnitude = hn::Set(bits, 0x7FFFFFFF);
     auto most = hn::Zero(bits);
-    for (std::int64_t j = 0; j < n; ++j) {
-      float* const row = to + j * width;
-      widen(bytes + j * row_stride * size, type, stride, Dv, row);
-      for (std::int64_t c = Dv; c < width; ++c) row[c] = 0;
-      for (std::int64_t c = 0; c < width; c += lanes)
-        most = hn::Max(most, hn::And(hn::BitCast(bits, load(row + c)), magnitude));
-    }
+    for (std::int64_t x = 0; x < n; x += lanes)
+      most = hn::Max(most, hn::And(hn::BitCast(bits, load(v + x)), magnitude));
     return hn::AllTrue(bits, hn::Lt(most, hn::Set(bits, 0x7F800000)));
   }
 
