@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/paths.hpp"
+#include "cli/shared.hpp"
 #include "io/file_error.hpp"
 
 namespace levelhead::cli {
