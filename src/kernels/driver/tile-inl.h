@@ -35,6 +35,7 @@ HWY_INLINE void repeat(const F& f) {
 }
 #define LEVELHEAD_INLINE __attribute__((always_inline))
 #endif
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a parameter can't stand in them
 #define LEVELHEAD_EACH(i) [&](auto i) HWY_ATTR LEVELHEAD_INLINE
 
 template <int R, int C>
