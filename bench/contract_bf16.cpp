@@ -1,6 +1,6 @@
-// What the seam between engine and driver costs: the avx512bf16 engine's product tile alone, with the softmax stage and
-// weights x values, and the whole forward, as shares of the peak of vdpbf16ps measured in the same run.
-// Build with -DLEVELHEAD_BUILD_BENCH=ON on x86; run on a CPU that has AVX512_BF16. Numbers: docs/decisions/0002.
+// What the seam between engine and driver costs: the avx512bf16 engine's product tile alone and the whole forward, as
+// shares of the peak of vdpbf16ps measured in the same run. Build with -DLEVELHEAD_BUILD_BENCH=ON on x86; run on a CPU
+// that has AVX512_BF16. Numbers: docs/decisions/0002.
 #include <time.h>
 
 #include <algorithm>
@@ -89,33 +89,6 @@ struct Call {
   }
 };
 
-// One group of 4 rows against one packed block of keys, over and over: products, softmax, weights x values.
-double tile_gflops(std::int64_t D) {
-  Call call(1, block_keys, D, StatisticsLevel::lse_max);
-  std::vector<std::byte> memory(forward_workspace<Bf16Pairs>(call.p, 1) + 64);
-  auto* base = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
-  forward<Bf16Pairs>(call.p, call.out, *std::make_unique<Pool>(1), base);  // leaves packed keys, values and queries
-  Arena arena(base);
-  arena.take<std::int64_t>(2);
-  Scratch<Bf16Pairs> s = lay_out<Bf16Pairs>(call.p, queries_per_task(call.p, 1, sizeof(Bf16Pairs::Key)), arena);
-  constexpr int steps = 20000;
-  const KeyBits words[4] = {KeyBits::every(), KeyBits::every(), KeyBits::every(), KeyBits::every()};
-  const GroupBlock g{0, 0, words, nullptr};
-  const double seconds = best_seconds(9, [&] {
-    for (int i = 0; i < steps; ++i) {
-      for (int offset = 0; offset < block_keys; offset += Bf16Pairs::tile_keys) {
-        Bf16Pairs::product_tile<4, 4>(
-            s.rows.q, s.keys, offset, D, [&](int, int, Vec(&x)[4][4]) HWY_ATTR LEVELHEAD_INLINE {
-              softmax_tile<Bf16Pairs, StatisticsLevel::lse_max, true>(s.rows, g, 0, offset, x);
-            });
-      }
-      Bf16Pairs::weights_times_values<Bf16Pairs, 4>(s.rows.weights, words, 0, block_keys, s.values, s.rows.o_stride,
-                                                    s.rows.o);
-    }
-  });
-  return 4.0 * 4 * block_keys * static_cast<double>(D) * steps / seconds / 1e9;
-}
-
 double score_gflops(std::int64_t D) {
   std::vector<std::uint16_t> q(static_cast<std::size_t>(4 * D), 0x3F80), k(static_cast<std::size_t>(64 * D), 0x3C00);
   volatile float sink = 0;
@@ -159,7 +132,6 @@ int run() {
   for (const std::int64_t D : {64, 128}) {
     std::printf("D = %d\n", static_cast<int>(D));
     print("  score tile 4 x 64 alone", score_gflops(D), peak);
-    print("  score tile, softmax stage, weights x values", tile_gflops(D), peak);
     print("  whole forward, n 1024, packing included", forward_gflops(D, StatisticsLevel::lse_max), peak);
     print("  whole forward with all statistics", forward_gflops(D, StatisticsLevel::all), peak);
   }

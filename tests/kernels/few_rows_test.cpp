@@ -86,7 +86,8 @@ TEST_P(FewRows, ThreadsAndRepeatsChangeNoBit) {
   }
   if (!splits()) return;
   const Forward first = run(plain, 2);
-  for (int repeat = 0; repeat < (sanitized ? 32 : 250); ++repeat) ASSERT_TRUE(same_bits(run(plain, 3), first)) << "repeat " << repeat;
+  for (int repeat = 0; repeat < (sanitized ? 32 : 250); ++repeat)
+    ASSERT_TRUE(same_bits(run(plain, 3), first)) << "repeat " << repeat;
 }
 
 TEST_P(FewRows, StatisticsChangeNoBitOfOutput) {
