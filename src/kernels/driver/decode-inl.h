@@ -97,8 +97,7 @@ class DecodeWave {
   void run(std::int64_t index, Scratch<Engine>& scratch) const {
     const Wave::Item item = wave_.item(index);
     ForwardTask<Engine, kLevel> task(p_, out_, item.task, scratch);
-    if constexpr (std::is_same_v<typename Engine::Key, std::byte>)
-      end_streams(p_, item.task, scratch.keys, scratch.values);
+    if constexpr (!Engine::packs) end_streams(p_, item.task, scratch.keys, scratch.values);
     task.walk(item.keys);
     if (item.ranges == 1) return task.finish();
     leave(task, item);

@@ -1,6 +1,6 @@
 // The blocked walk over keys, once for every engine.
 //
-// A task is one key/value head and 128 or 256 query rows of its head group. It walks its keys in blocks of 128. Each
+// A task is one key/value head and 128 to 512 query rows of its head group. It walks its keys in blocks of 128. Each
 // block is packed once (keys transposed, values dense, both widened to what the engine multiplies), then every group
 // of a few rows meets it:
 //
@@ -289,9 +289,10 @@ class ForwardTask {
   }
 
   // Reads a byte of every cache line of rows j .. j + n, in order: packing reads columns of many rows at a time, and
-  // would wait for the memory at each of them.
+  // would wait for the memory at each of them. An engine that does not pack asks ahead for what it reads, and would
+  // only read it twice.
   void touch(const Readable& t, std::int64_t j, std::int64_t n, std::int64_t elements) const {
-    if (t.strides[3] != 1) return;
+    if (!Engine::packs || t.strides[3] != 1) return;
     constexpr std::int64_t line = 64;
     for (std::int64_t row = 0; row < n; ++row) {
       const std::byte* const from = element(t, t.at(segment_.b, task_.kv_head, j + row, 0));

@@ -103,6 +103,7 @@ struct RegisterTiles {
   /// What a thread holds while it runs a task.
   struct Session {};
 
+  static constexpr bool packs = true;        // keys and values, or it reads them where they lie and in order
   static constexpr int few_rows = 1;         // a group of no more is multiplied as one of so many
   static constexpr int column_unit = lanes;  // columns of values and o are padded to a multiple of it
 

@@ -19,6 +19,7 @@ struct StreamBf16 : Bf16Pairs {
   using Key = std::byte;
   using Value = std::byte;
 
+  static constexpr bool packs = false;
   static constexpr std::int64_t element_bytes = 2, step = 2 * lanes;
 
   static constexpr std::int64_t query_elements(std::int64_t D) { return (D + step - 1) / step * step; }

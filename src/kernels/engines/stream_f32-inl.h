@@ -20,6 +20,7 @@ struct StreamF32 : HighwayF32 {
   using Key = std::byte;
   using Value = std::byte;
 
+  static constexpr bool packs = false;
   static constexpr int tile_rows = 4;
   static constexpr std::int64_t element_bytes = static_cast<std::int64_t>(size_of(kType)), step = lanes;
 
